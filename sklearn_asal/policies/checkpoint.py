@@ -1,0 +1,171 @@
+"""Policy files: safetensors with a JSON header; never pickle, never a download."""
+
+import functools
+import json
+import os
+import re
+from importlib import resources
+from pathlib import Path
+
+from ..exceptions import PolicyFileError, PolicyNotFoundError
+
+FORMAT = "sklearn-asal-policy-1"
+
+
+def save_policy(network, path, header=None):
+    """Write a network and what is to be known of it to one file.
+
+    Parameters
+    ----------
+    network : PolicyNetwork
+    path : path-like
+        Written to a temporary file first and renamed, so that a reader never
+        sees half a policy.
+    header : dict, optional
+        JSON-serialisable facts: priors, objective, training, validation. The
+        architecture is added here.
+    """
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    header = dict(header or {}, architecture=network.architecture)
+    header.setdefault("n_features", network.n_features)
+    header.setdefault("safe", network.safe)
+    header.setdefault("max_budget", network.architecture["max_budget"])
+    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file(tensors, temporary, metadata={"format": FORMAT, "header": json.dumps(header)})
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_header(path):
+    """The JSON header of a policy file, without its tensors.
+
+    Raises
+    ------
+    PolicyFileError
+        The file is damaged, truncated or not a policy.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise PolicyFileError(
+            f"policy file {str(path)!r} cannot be read ({error}); it is damaged, truncated or "
+            "not a safetensors file. Copy it again or train the policy anew."
+        ) from error
+    if metadata.get("format") != FORMAT:
+        raise PolicyFileError(
+            f"{str(path)!r} is a safetensors file but not a sklearn-asal policy "
+            f"(its format is {metadata.get('format')!r}, expected {FORMAT!r})."
+        )
+    try:
+        header = json.loads(metadata["header"])
+        header["architecture"], header["n_features"], header["safe"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise PolicyFileError(f"the header of policy file {str(path)!r} is damaged: {error}") from error
+    return header
+
+
+def _weights():
+    return resources.files("sklearn_asal.policies") / "weights"
+
+
+def shipped(safe):
+    """Names of the shipped policies and the number of features of each.
+
+    Parameters
+    ----------
+    safe : bool
+        Safe policies or unconstrained ones.
+
+    Returns
+    -------
+    dict of str to int
+    """
+    prefix = "safe-" if safe else ""
+    pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
+    names = sorted(entry.name for entry in _weights().iterdir())
+    found = [match for match in map(pattern.fullmatch, names) if match]
+    return {match[1]: int(match[2]) for match in found}
+
+
+def locate(name_or_path, *, safe):
+    """The file of a shipped name or a path.
+
+    Raises
+    ------
+    PolicyNotFoundError
+        Neither a shipped name nor an existing file.
+    """
+    names = shipped(safe)
+    if isinstance(name_or_path, str) and name_or_path in names:
+        return Path(str(_weights() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
+    if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
+        return Path(name_or_path)
+    kind = "safe" if safe else "unconstrained"
+    raise PolicyNotFoundError(
+        f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
+        f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
+        "Train one for your system with `python -m sklearn_asal train`."
+    )
+
+
+def load_policy(name_or_path, *, safe):
+    """Load a shipped policy by its name, or any policy by its path.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        For instance ``"2d"``.
+    safe : bool
+        Which kind is wanted; a shipped name means the policy of this kind.
+
+    Returns
+    -------
+    network : PolicyNetwork
+        In evaluation mode, on the CPU. Shared between callers: treat it as read-only.
+    header : dict
+
+    Raises
+    ------
+    PolicyNotFoundError
+        No such name or file.
+    PolicyFileError
+        Damaged, truncated, foreign, or a policy of the other kind.
+    """
+    path = locate(name_or_path, safe=safe).resolve()
+    network, header = _load(path, path.stat().st_mtime_ns)
+    if network.safe != safe:
+        kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
+        (kind, querier), (wanted, _) = kinds if network.safe else kinds[::-1]
+        raise PolicyFileError(
+            f"policy file {str(path)!r} holds a {kind} policy, but a {wanted} one is needed here; "
+            f"use {querier} with it."
+        )
+    return network, header
+
+
+@functools.lru_cache(maxsize=16)
+def _load(path, mtime):
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from .network import PolicyNetwork
+
+    header = read_header(path)
+    try:
+        network = PolicyNetwork(**header["architecture"])
+        network.load_state_dict(load_file(path))
+    except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
+        raise PolicyFileError(
+            f"the weights in policy file {str(path)!r} do not fit the architecture in its header "
+            f"({error}); it is damaged or was written by another version."
+        ) from error
+    network.requires_grad_(False)
+    return network.eval(), header

@@ -1,0 +1,252 @@
+"""The policy network: observations and remaining budget in, next input out."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+OUTPUTS = ("sin", "tanh")
+
+
+def _mlp(n_inputs, hidden, n_outputs):
+    return nn.Sequential(nn.Linear(n_inputs, hidden), nn.Softplus(), nn.Linear(hidden, n_outputs))
+
+
+class AttentionLayer(nn.Module):
+    """Post-norm transformer encoder layer whose input projection can be kept.
+
+    The same function as ``torch.nn.TransformerEncoderLayer`` with ReLU and no
+    dropout, split in two: :meth:`project` acts on each token alone, so the
+    projections of past observations need not be computed again when one more
+    arrives; :meth:`forward` mixes the tokens.
+
+    Parameters
+    ----------
+    embedding : int
+        Width of a token; also the width of the feed-forward block.
+    heads : int
+        Number of attention heads, a divisor of ``embedding``.
+    """
+
+    def __init__(self, embedding, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(embedding, 3 * embedding)
+        self.out = nn.Linear(embedding, embedding)
+        self.norm1 = nn.LayerNorm(embedding)
+        self.ff1 = nn.Linear(embedding, embedding)
+        self.ff2 = nn.Linear(embedding, embedding)
+        self.norm2 = nn.LayerNorm(embedding)
+        nn.init.xavier_uniform_(self.qkv.weight)
+        nn.init.zeros_(self.qkv.bias)
+        nn.init.zeros_(self.out.bias)
+
+    def project(self, tokens):
+        """Query, key and value of each token, ``(..., n, 3 * embedding)``."""
+        return self.qkv(tokens)
+
+    def forward(self, tokens, projected, mask=None):
+        """Attend.
+
+        Parameters
+        ----------
+        tokens : Tensor of shape (B, n, embedding)
+        projected : Tensor of shape (B, n, 3 * embedding)
+            ``project(tokens)``.
+        mask : bool Tensor of shape (B, n), optional
+            True where a token is real; padding is never attended to.
+
+        Returns
+        -------
+        Tensor of shape (B, n, embedding)
+        """
+        B, n, width = tokens.shape
+        q, k, v = projected.view(B, n, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        mask = None if mask is None else mask[:, None, None, :]
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        attended = attended.transpose(1, 2).reshape(B, n, width)
+        tokens = self.norm1(tokens + self.out(attended))
+        return self.norm2(tokens + self.ff2(F.relu(self.ff1(tokens))))
+
+
+class HistoryEncoder(nn.Module):
+    """A set of observations, summed into one embedding (paper, appendix on the policy network).
+
+    Each pair of an input and a value is embedded by one shared MLP, the
+    embeddings attend to each other, pass a linear layer and are summed, so the
+    order of the observations is of no consequence.
+
+    Parameters
+    ----------
+    n_features : int
+    embedding, hidden, heads, layers : int
+        See :class:`PolicyNetwork`.
+    """
+
+    def __init__(self, n_features, embedding, hidden, heads, layers):
+        super().__init__()
+        self.embed = _mlp(n_features + 1, hidden, embedding)
+        self.layers = nn.ModuleList(AttentionLayer(embedding, heads) for _ in range(layers))
+        self.linear = nn.Linear(embedding, embedding)
+
+    def tokens(self, x, value):
+        """What depends on an observation alone: embedding and first projection, side by side.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, n, n_features)
+            Scaled as the network wants it.
+        value : Tensor of shape (B, n)
+
+        Returns
+        -------
+        Tensor of shape (B, n, 4 * embedding)
+        """
+        embedded = self.embed(torch.cat([x, value.unsqueeze(-1)], -1))
+        return torch.cat([embedded, self.layers[0].project(embedded)], -1)
+
+    def forward(self, tokens, mask=None):
+        """Attend and sum, ``(B, n, 4 * embedding) -> (B, embedding)``."""
+        width = tokens.shape[-1] // 4
+        attended = self.layers[0](tokens[..., :width], tokens[..., width:], mask)
+        for layer in self.layers[1:]:
+            attended = layer(attended, layer.project(attended), mask)
+        # The linear layer commutes with the sum, where it costs n times less.
+        if mask is None:
+            return F.linear(attended.sum(1), self.linear.weight) + tokens.shape[1] * self.linear.bias
+        weight = mask.to(attended.dtype)
+        total = (attended * weight.unsqueeze(-1)).sum(1)
+        return F.linear(total, self.linear.weight) + weight.sum(1, keepdim=True) * self.linear.bias
+
+
+class PolicyNetwork(nn.Module):
+    """The (safe) active learning policy :math:`\\phi(T - t, D_t) = x_{t+1}`.
+
+    Figure "Our NN" of the paper: an encoder of the outputs, one of its own for
+    the safety measurements, an encoder of the remaining budget, and a decision
+    head whose result is bounded to the unit cube.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of inputs, D.
+    safe : bool, default=True
+        Whether there is an encoder of the safety measurements.
+    budget : bool, default=True
+        Whether there is an encoder of the budget. Without it the policy is
+        meant for one fixed number of queries.
+    embedding : int, default=128
+        Width of every embedding.
+    hidden : int, default=512
+        Width of the hidden layer of the MLPs.
+    heads, layers : int, default=8, 2
+        Of each transformer encoder.
+    output : {"sin", "tanh"}, default="sin"
+        How the decision is bounded: ``(1 + sin(h)) / 2``, which has no dead
+        zone, or the paper's ``(1 + tanh(h)) / 2``, which saturates at the border.
+    max_budget : float, default=40
+        Largest budget of the training; sets the scale of the budget's input.
+    standardize : bool, default=True
+        Bring x (uniform on the unit cube) and the budget (uniform up to
+        ``max_budget``) to zero mean and unit variance; the paper feeds them raw.
+    centre_gain : float, default=0.05
+        Factor on the last layer's initial weights. Below one, the first queries
+        lie near the centre, with the output mapping unsaturated.
+    """
+
+    def __init__(
+        self,
+        n_features,
+        safe=True,
+        budget=True,
+        *,
+        embedding=128,
+        hidden=512,
+        heads=8,
+        layers=2,
+        output="sin",
+        max_budget=40,
+        standardize=True,
+        centre_gain=0.05,
+    ):
+        super().__init__()
+        if output not in OUTPUTS:
+            raise ValueError(f"output must be one of {OUTPUTS}, got {output!r}")
+        self.architecture = dict(
+            n_features=n_features,
+            safe=safe,
+            budget=budget,
+            embedding=embedding,
+            hidden=hidden,
+            heads=heads,
+            layers=layers,
+            output=output,
+            max_budget=max_budget,
+            standardize=standardize,
+        )
+        self.n_features = n_features
+        self.safe = safe
+        self.output = output
+        encoder = (n_features, embedding, hidden, heads, layers)
+        self.history = HistoryEncoder(*encoder)
+        self.safety_history = HistoryEncoder(*encoder) if safe else None
+        self.budget = _mlp(1, hidden, embedding) if budget else None
+        self.decision = _mlp(embedding * (1 + safe + budget), hidden, n_features)
+        with torch.no_grad():
+            self.decision[-1].weight.mul_(centre_gain)
+            self.decision[-1].bias.mul_(centre_gain)
+        # A uniform variable on [0, 1] has standard deviation 1 / sqrt(12).
+        self.x_shift, self.x_scale = (0.5, math.sqrt(12)) if standardize else (0.0, 1.0)
+        self.budget_shift, self.budget_scale = (
+            ((1 + max_budget) / 2, math.sqrt(12) / max_budget) if standardize else (0.0, 1.0)
+        )
+
+    def tokens(self, x, y, z=None):
+        """What the encoders keep of each observation, once and for all.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, n, n_features)
+            Inside the unit cube.
+        y, z : Tensor of shape (B, n)
+            Outputs and, for a safe policy, safety margins (safe: ``z >= 0``).
+
+        Returns
+        -------
+        tuple of Tensor of shape (B, n, 4 * embedding)
+            One for each encoder; concatenate along ``n`` as observations arrive.
+        """
+        x = (x - self.x_shift) * self.x_scale
+        if not self.safe:
+            return (self.history.tokens(x, y),)
+        return self.history.tokens(x, y), self.safety_history.tokens(x, z)
+
+    def decide(self, budget, tokens, mask=None):
+        """The next input from :meth:`tokens`.
+
+        Parameters
+        ----------
+        budget : Tensor of shape (B,)
+            Queries left, this one included.
+        tokens : tuple of Tensor
+        mask : bool Tensor of shape (B, n), optional
+            True where an observation is real, False for padding.
+
+        Returns
+        -------
+        Tensor of shape (B, n_features)
+            Inside the unit cube.
+        """
+        parts = [self.history(tokens[0], mask)]
+        if self.safe:
+            parts.append(self.safety_history(tokens[1], mask))
+        if self.budget is not None:
+            budget = (budget - self.budget_shift) * self.budget_scale
+            parts.append(self.budget(budget.to(parts[0].dtype).unsqueeze(-1)))
+        h = self.decision(torch.cat(parts, -1))
+        return 0.5 + 0.5 * (torch.sin(h) if self.output == "sin" else torch.tanh(h))
+
+    def forward(self, budget, X, y, z=None, mask=None):
+        """The next input from the raw observations; arguments as above."""
+        return self.decide(budget, self.tokens(X, y, z), mask)

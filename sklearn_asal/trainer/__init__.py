@@ -1,0 +1,1 @@
+"""Pretraining of policies on simulated Gaussian-process functions."""

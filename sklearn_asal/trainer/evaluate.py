@@ -1,0 +1,77 @@
+"""How good a policy is on fresh simulated tasks."""
+
+import torch
+
+from .objectives import objective
+from .simulator import draw_tasks, simulate
+
+CHUNK = 250
+
+
+@torch.inference_mode()
+def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, rmse=True):
+    """Roll a policy out on tasks it has never seen.
+
+    Parameters
+    ----------
+    network : PolicyNetwork
+    preset : Preset
+        What the tasks are drawn from.
+    n_tasks : int, default=2000
+        Every task has a kernel of its own.
+    seed : int, default=1
+    n_test : int, default=200
+        Test points a task for the RMSE.
+    rmse : bool, default=True
+        Whether to measure the RMSE too, which needs rollouts of its own.
+
+    Returns
+    -------
+    dict
+        ``objective``: as in training, T_sim drawn as in training; ``objective_sem``: its standard
+        error; ``unsafe_share``: of the queries, with noise-free q < 0 (None without safety);
+        ``border_share``: of the queries, within 0.02 of the border; ``gp_test_rmse``: after
+        ``max_budget`` queries, of the posterior mean under the true hyperparameters against the
+        noise-free function on uniform test points (for a safe policy on those with q >= 0).
+    """
+    generator = torch.Generator(network_device(network)).manual_seed(seed)
+    scores, unsafe, border, errors = [], [], [], []
+    for start in range(0, n_tasks, CHUNK):
+        n = min(CHUNK, n_tasks - start)
+        tasks = draw_tasks(preset, n, 1, 1, generator)
+        rollout = simulate(network, tasks)
+        scores.append(objective(preset.objective, rollout, tasks, preset.gamma))
+        queried = rollout.X[rollout.queried]
+        border.append(((queried - 0.5).abs().amax(-1) > 0.48).double())
+        if tasks.safe:
+            unsafe.append((tasks.q(rollout.X) < 0)[rollout.queried].double())
+    if rmse:
+        for start in range(0, n_tasks, CHUNK):
+            n = min(CHUNK, n_tasks - start)
+            tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
+            errors.append(_test_rmse(simulate(network, tasks), tasks, n_test, generator))
+    scores = torch.cat(scores)
+    return {
+        "objective": scores.mean().item(),
+        "objective_sem": (scores.std() / len(scores) ** 0.5).item(),
+        "unsafe_share": torch.cat(unsafe).mean().item() if unsafe else None,
+        "border_share": torch.cat(border).mean().item(),
+        "gp_test_rmse": torch.cat(errors).nanmean().item() if errors else None,
+    }
+
+
+def network_device(network):
+    """The device of a module's parameters."""
+    return next(network.parameters()).device
+
+
+def _test_rmse(rollout, tasks, n_test, generator):
+    B, D = len(tasks), rollout.X.shape[-1]
+    x = torch.rand((B, n_test, D), generator=generator, device=generator.device)
+    X = rollout.X.double()
+    K = tasks.kernel.gram(X) + torch.diag_embed(tasks.kernel.noise[:, None].expand(X.shape[:2]))
+    weights = torch.cholesky_solve(rollout.Y.double()[..., None], torch.linalg.cholesky(K))
+    error = (tasks.kernel.gram(x.double(), X) @ weights)[..., 0] - tasks.f(x)
+    kept = tasks.q(x) >= 0 if tasks.safe else torch.ones_like(error, dtype=torch.bool)
+    # A task without a safe test point gives nan and is left out of the mean.
+    return ((error.square() * kept).sum(1) / kept.sum(1)).sqrt()

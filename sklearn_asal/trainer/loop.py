@@ -1,0 +1,375 @@
+"""The training loop: simulate, ascend, validate, keep the best, survive."""
+
+import contextlib
+import copy
+import csv
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import torch
+
+from .. import __version__
+from ..policies.checkpoint import save_policy
+from .evaluate import evaluate
+from .objectives import objective
+from .presets import Preset
+from .simulator import draw_tasks, simulate
+
+# Never the seed of a training run or of a final evaluation.
+VALIDATION_SEED = 20_260_000
+MAX_SKIPPED = 10
+# A fall of the validation objective by this much is a collapse, not noise.
+COLLAPSE = 0.15
+COLUMNS = (
+    "step",
+    "seconds",
+    "objective",
+    "unsafe_share",
+    "lr",
+    "gradient_norm",
+    "validation_objective",
+    "validation_unsafe_share",
+    "event",
+)
+
+
+class TrainingError(RuntimeError):
+    """A run cannot go on, or its folder cannot be used."""
+
+
+class Trainer:
+    """Train a policy; everything it needs to go on lives in one folder.
+
+    The folder holds ``policy.safetensors`` (the best policy so far by validation objective),
+    ``state.pt`` (what :meth:`run` needs to go on, bit for bit on the same device with the same
+    number of threads) and ``log.csv``.
+
+    Parameters
+    ----------
+    preset : Preset
+    out : path-like
+        The folder of the run; made if missing.
+    device : str, default="cpu"
+    threads : int, optional
+        CPU threads of torch; left as they are if not given.
+    save_every : float, default=120
+        Seconds between two checkpoints.
+    validate_every : int, default=50
+        Steps between two validations.
+    validation_tasks : int, default=256
+    progress : bool, default=True
+        Whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        preset,
+        out,
+        *,
+        device="cpu",
+        threads=None,
+        save_every=120.0,
+        validate_every=50,
+        validation_tasks=256,
+        progress=True,
+    ):
+        self.preset = preset
+        self.out = Path(out)
+        self.device = torch.device(device)
+        self.threads = threads
+        self.save_every = save_every
+        self.validate_every = validate_every
+        self.validation_tasks = validation_tasks
+        self.progress = progress
+
+    @property
+    def policy_path(self):
+        """File of the best policy so far."""
+        return self.out / "policy.safetensors"
+
+    def run(self, resume=False):
+        """Train until ``preset.steps``, or until Ctrl-C.
+
+        Parameters
+        ----------
+        resume : bool, default=False
+            Go on from ``state.pt``, whose preset then has to be this one.
+
+        Returns
+        -------
+        float
+            Best validation objective.
+
+        Raises
+        ------
+        TrainingError
+            The folder already holds a run (and ``resume`` is off), holds none (and it is on) or
+            another preset's; or ten steps in a row had no finite gradient.
+        """
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        self._start(resume)
+        with _Interrupt() as interrupt, self._bar() as bar:
+            while self.step < self.preset.steps and not interrupt.asked:
+                self._advance(bar)
+            if interrupt.asked:
+                bar.write(f"Stopped at step {self.step}; go on with --resume.")
+        self._save()
+        return self.best_objective
+
+    # -- one step ---------------------------------------------------------------------------
+
+    def _advance(self, bar):
+        lr = self.preset.learning_rate(self.step) * self.lr_scale
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.zero_grad(set_to_none=True)
+        score, unsafe = self._backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.preset.clip_norm)
+        row = {"objective": score, "unsafe_share": unsafe, "lr": lr, "gradient_norm": norm.item()}
+        if torch.isfinite(norm):
+            self.optimizer.step()
+            self._update_average()
+            self.skipped = 0
+        else:
+            self.skipped += 1
+            row["event"] = "skipped"
+        self.step += 1
+        last = self.step == self.preset.steps
+        if self.step % self.validate_every == 0 or last:
+            row.update(self._validate())
+        self._log(row)
+        bar.update(1)
+        bar.set_postfix(
+            objective=f"{score:.3f}",
+            unsafe="-" if unsafe is None else f"{unsafe:.3f}",
+            best=f"{self.best_objective:.3f}",
+        )
+        if self.skipped == MAX_SKIPPED:
+            self._save()
+            raise TrainingError(
+                f"{MAX_SKIPPED} steps in a row had no finite gradient; stopped at step "
+                f"{self.step}. The best policy so far is {self.policy_path}; try a smaller lr."
+            )
+        if time.monotonic() - self.saved_at > self.save_every:
+            self._save()
+
+    def _backward(self):
+        p = self.preset
+        tasks = draw_tasks(p, p.n_kernels, p.n_functions, p.n_noises, self.generator)
+        rollout = simulate(self.network, tasks, clip=p.clip_query or None)
+        score = objective(p.objective, rollout, tasks, p.gamma).mean()
+        (-score).backward()
+        unsafe = None
+        if tasks.safe:
+            with torch.no_grad():
+                unsafe = (tasks.q(rollout.X) < 0)[rollout.queried].float().mean().item()
+        return score.item(), unsafe
+
+    def _update_average(self):
+        if self.average is None:
+            return
+        with torch.no_grad():
+            # Younger than its memory, the average is a plain mean.
+            decay = min(self.preset.average, (1 + self.step) / (10 + self.step))
+            for mean, value in zip(
+                self.average.parameters(), self.network.parameters(), strict=True
+            ):
+                mean.lerp_(value, 1 - decay)
+
+    def _validate(self):
+        candidate = self.network if self.average is None else self.average
+        result = evaluate(
+            candidate, self.preset, self.validation_tasks, VALIDATION_SEED, rmse=False
+        )
+        score = result["objective"]
+        row = {
+            "validation_objective": score,
+            "validation_unsafe_share": result["unsafe_share"],
+        }
+        if score > self.best_objective:
+            self.best_objective = score
+            self.best = copy.deepcopy(self._weights())
+            self._save_policy(candidate, result)
+            row["event"] = "best"
+        elif score < self.best_objective - COLLAPSE and self.step > self.preset.warmup:
+            self._load_weights(self.best)
+            self.lr_scale *= 0.5
+            row["event"] = "rolled back"
+        return row
+
+    # -- state ------------------------------------------------------------------------------
+
+    def _start(self, resume):
+        state_path = self.out / "state.pt"
+        self.out.mkdir(parents=True, exist_ok=True)
+        if state_path.exists() and not resume:
+            raise TrainingError(
+                f"{self.out} already holds a run; go on with it by --resume, or choose another folder."
+            )
+        if resume and not state_path.exists():
+            raise TrainingError(f"{self.out} holds no run to resume; leave --resume out.")
+        torch.manual_seed(self.preset.seed)
+        self.network = self.preset.network().to(self.device)
+        self.average = copy.deepcopy(self.network) if self.preset.average else None
+        self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
+        self.generator = torch.Generator(self.device).manual_seed(self.preset.seed)
+        self.step, self.skipped, self.seconds = 0, 0, 0.0
+        self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
+        if resume:
+            self._restore(torch.load(state_path, map_location=self.device, weights_only=True))
+        self.clock = self.saved_at = time.monotonic()
+        self._open_log(resume)
+
+    def _weights(self):
+        return {
+            "network": self.network.state_dict(),
+            "average": self.average and self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def _load_weights(self, weights):
+        self.network.load_state_dict(weights["network"])
+        if self.average is not None:
+            self.average.load_state_dict(weights["average"])
+        self.optimizer.load_state_dict(copy.deepcopy(weights["optimizer"]))
+
+    def _restore(self, state):
+        saved, asked = state["preset"], self.preset.to_dict()
+        changed = [k for k in asked if saved.get(k) != asked[k]]
+        if changed:
+            raise TrainingError(
+                f"{self.out} holds a run with another preset; different: "
+                + ", ".join(f"{k} (run: {saved.get(k)}, asked: {asked[k]})" for k in changed)
+            )
+        self._load_weights(state["weights"])
+        self.generator.set_state(state["generator"].cpu())
+        for name in ("step", "skipped", "seconds", "lr_scale", "best_objective", "best"):
+            setattr(self, name, state[name])
+
+    def _save(self):
+        self._tick()
+        names = ("step", "skipped", "seconds", "lr_scale", "best_objective", "best")
+        state = {name: getattr(self, name) for name in names}
+        state["preset"] = self.preset.to_dict()
+        state["weights"] = self._weights()
+        state["generator"] = self.generator.get_state()
+        temporary = self.out / "state.pt.tmp"
+        torch.save(state, temporary)
+        os.replace(temporary, self.out / "state.pt")
+        self.saved_at = time.monotonic()
+
+    def _tick(self):
+        now = time.monotonic()
+        self.seconds += now - self.clock
+        self.clock = now
+
+    def _save_policy(self, network, result):
+        self._tick()
+        p = self.preset
+        noise = [(1.0001 - v) ** 0.5 for v in (p.variance.high, p.variance.low)]
+        header = {
+            "name": p.name,
+            "n_features": p.n_features,
+            "safe": p.safe,
+            "n_init": p.n_init,
+            "max_budget": p.max_budget,
+            "noise_std": noise,
+            "preset": p.to_dict(),
+            "steps_done": self.step,
+            "seconds": round(self.seconds, 1),
+            "device": str(self.device),
+            "validation": {
+                "tasks": self.validation_tasks,
+                "objective": result["objective"],
+                "unsafe_share": result["unsafe_share"],
+            },
+            "trainer_version": __version__,
+            "torch_version": torch.__version__,
+        }
+        save_policy(network, self.policy_path, header)
+
+    # -- log --------------------------------------------------------------------------------
+
+    def _open_log(self, resume):
+        path = self.out / "log.csv"
+        rows = []
+        if resume and path.exists():
+            # Steps after the checkpoint are done again, so their lines go.
+            with path.open(newline="") as file:
+                rows = [
+                    row
+                    for row in csv.DictReader(file)
+                    if (row["step"] or "").isdigit() and int(row["step"]) <= self.step
+                ]
+        temporary = path.with_suffix(".tmp")
+        with temporary.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+        os.replace(temporary, path)
+        self.log_path = path
+
+    def _log(self, row):
+        self._tick()
+        with self.log_path.open("a", newline="") as file:
+            csv.DictWriter(file, COLUMNS).writerow(
+                {"step": self.step, "seconds": round(self.seconds, 2), **row}
+            )
+
+    def _bar(self):
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            return _NoBar()
+        return tqdm(
+            total=self.preset.steps,
+            initial=self.step,
+            desc=self.preset.name,
+            unit="step",
+            disable=not self.progress,
+            dynamic_ncols=True,
+        )
+
+
+class _NoBar(contextlib.AbstractContextManager):
+    """Stands in for the progress bar where tqdm is missing; the log has it all."""
+
+    def __exit__(self, *_):
+        return None
+
+    def update(self, n):
+        """Nothing to show."""
+
+    def set_postfix(self, **values):
+        """Nothing to show."""
+
+    def write(self, text):
+        """Print a message."""
+        print(text, flush=True)
+
+
+class _Interrupt:
+    """Turns the first Ctrl-C into a request to stop after the current step."""
+
+    def __enter__(self):
+        self.asked = False
+        self.before = None
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def _ask(self, *_):
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __exit__(self, *_):
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+
+__all__ = ["Preset", "Trainer", "TrainingError"]

@@ -1,0 +1,148 @@
+"""Priors that training tasks are drawn from (paper, table "Training samplers")."""
+
+import dataclasses
+import math
+
+import torch
+
+# Output and noise variance, and for safety also that of the prior mean, add up to this.
+TOTAL_VARIANCE = 1.0001
+
+
+@dataclasses.dataclass(frozen=True)
+class Uniform:
+    """Uniform distribution; ``low`` and ``high`` may be tuples, one entry per dimension."""
+
+    low: float | tuple = 0.0
+    high: float | tuple = 1.0
+
+    def sample(self, shape, generator):
+        """Draw a float64 tensor of the given shape on the generator's device."""
+        u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
+        low = torch.as_tensor(self.low, dtype=torch.float64, device=u.device)
+        high = torch.as_tensor(self.high, dtype=torch.float64, device=u.device)
+        return low + (high - low) * u
+
+
+@dataclasses.dataclass(frozen=True)
+class ShiftedExponential:
+    """``shift + Gamma(shape=1, rate)``, the paper's prior of a lengthscale."""
+
+    shift: float | tuple = 0.2
+    rate: float | tuple = 10.0
+
+    def sample(self, shape, generator):
+        """Draw a float64 tensor of the given shape on the generator's device."""
+        u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
+        shift = torch.as_tensor(self.shift, dtype=torch.float64, device=u.device)
+        rate = torch.as_tensor(self.rate, dtype=torch.float64, device=u.device)
+        # rand is in [0, 1), so the logarithm is finite.
+        return shift - torch.log1p(-u) / rate
+
+
+@dataclasses.dataclass(frozen=True)
+class Kernel:
+    """A batch of RBF kernels with their observation noise (eqS-rbf_kernel).
+
+    Parameters
+    ----------
+    variance : Tensor of shape (K,)
+    lengthscale : Tensor of shape (K, D)
+    noise : Tensor of shape (K,)
+        Variance of the observation noise.
+    """
+
+    variance: torch.Tensor
+    lengthscale: torch.Tensor
+    noise: torch.Tensor
+
+    def repeat(self, times):
+        """Each kernel ``times`` times in a row."""
+        return Kernel(*(t.repeat_interleave(times, 0) for t in dataclasses.astuple(self)))
+
+    def __getitem__(self, index):
+        return Kernel(self.variance[index], self.lengthscale[index], self.noise[index])
+
+    def gram(self, x1, x2=None):
+        """Noise-free covariance matrices, ``(K, n, D), (K, m, D) -> (K, n, m)``."""
+        x1 = x1 / self.lengthscale[:, None]
+        x2 = x1 if x2 is None else x2 / self.lengthscale[:, None]
+        # Explicit differences: exact zeros on the diagonal, and gradients without cancellation.
+        square = (x1[:, :, None] - x2[:, None]).square().sum(-1)
+        return self.variance[:, None, None] * torch.exp(-0.5 * square)
+
+
+@dataclasses.dataclass(frozen=True)
+class SafetyMean:
+    """A batch of sech prior means, safe around the centre (eqS-sech_mean).
+
+    Parameters
+    ----------
+    c : Tensor of shape (K,)
+        Amplitude, roughly the standard deviation over the unit cube.
+    w : Tensor of shape (K, D)
+        Shape of the safe ellipsoid.
+    Q : Tensor of shape (K, D, D)
+        Orthogonal matrices, its rotation.
+    """
+
+    c: torch.Tensor
+    w: torch.Tensor
+    Q: torch.Tensor
+
+    def repeat(self, times):
+        """Each mean ``times`` times in a row."""
+        return SafetyMean(*(t.repeat_interleave(times, 0) for t in dataclasses.astuple(self)))
+
+    def __getitem__(self, index):
+        return SafetyMean(self.c[index], self.w[index], self.Q[index])
+
+    def __call__(self, x):
+        """``(K, n, D) -> (K, n)``."""
+        # Row vectors times Q is Q' times column vectors.
+        u = (x - 0.5) @ self.Q.to(x.dtype)
+        s = (self.w.to(x.dtype)[:, None] * u.square()).mean(-1)
+        return 3.2 * self.c.to(x.dtype)[:, None] * (-0.47 + 1 / torch.cosh(s))
+
+
+def draw_kernels(n, n_features, lengthscale, variance, generator, mean_variance=0.0):
+    """Draw kernels whose signal and noise share the total variance.
+
+    Parameters
+    ----------
+    n, n_features : int
+    lengthscale, variance : Uniform or ShiftedExponential
+        ``variance`` is that of kernel and prior mean together.
+    generator : torch.Generator
+    mean_variance : float, default=0
+        The share c^2 of the prior mean.
+
+    Returns
+    -------
+    Kernel
+    """
+    v = variance.sample((n,), generator)
+    scale = lengthscale.sample((n, n_features), generator)
+    return Kernel(v - mean_variance, scale, TOTAL_VARIANCE - v)
+
+
+def draw_safety_means(n, n_features, shape, generator, mean_variance=0.5):
+    """Draw prior means of safety functions.
+
+    Parameters
+    ----------
+    n, n_features : int
+    shape : Uniform
+        Distribution of w.
+    generator : torch.Generator
+    mean_variance : float, default=0.5
+        c^2.
+
+    Returns
+    -------
+    SafetyMean
+    """
+    A = Uniform(-1.0, 1.0).sample((n, n_features, n_features), generator)
+    Q = torch.linalg.qr(A).Q
+    w = shape.sample((n, n_features), generator)
+    return SafetyMean(torch.full_like(w[:, 0], math.sqrt(mean_variance)), w, Q)

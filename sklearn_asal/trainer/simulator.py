@@ -1,0 +1,224 @@
+"""Simulated campaigns: functions, initial data and the policy's rollout (alg-asal_training)."""
+
+import dataclasses
+import functools
+
+import torch
+from torch.nn import functional as F
+
+from .fourier import FourierFunctions
+from .priors import Kernel, SafetyMean, draw_kernels, draw_safety_means
+
+# The part of each axis that the initial points of a safe campaign come from, and
+# how many rounds of drawing there are (alg-initial_sample).
+CENTRE = (0.4, 0.6)
+MAX_ITER = 50
+
+
+@dataclasses.dataclass
+class Tasks:
+    """A batch of campaigns about to begin, longest first.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Of the outputs, one for each task, with their noise.
+    f : FourierFunctions
+    n_queries : int Tensor of shape (B,)
+        T_sim, in descending order.
+    y_noise : Tensor of shape (B, T)
+        Noise of the queries to come.
+    safety_kernel, safety_mean, q_raw, z_noise
+        The same for the safety function ``q = safety_mean + q_raw``; None without one.
+    X, Y, Z : Tensor of shape (B, n_init, D), (B, n_init) and (B, n_init)
+        Initial observations; Z is None without a safety function.
+    """
+
+    kernel: Kernel
+    f: FourierFunctions
+    n_queries: torch.Tensor
+    y_noise: torch.Tensor
+    safety_kernel: Kernel | None = None
+    safety_mean: SafetyMean | None = None
+    q_raw: FourierFunctions | None = None
+    z_noise: torch.Tensor | None = None
+    X: torch.Tensor | None = None
+    Y: torch.Tensor | None = None
+    Z: torch.Tensor | None = None
+
+    def __len__(self):
+        return len(self.n_queries)
+
+    @property
+    def safe(self):
+        """Whether the tasks have a safety function."""
+        return self.q_raw is not None
+
+    def q(self, x):
+        """Noise-free safety, ``(B, n, D) -> (B, n)``."""
+        return self.safety_mean(x) + self.q_raw(x)
+
+    def head(self, n):
+        """The first ``n`` tasks."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return Tasks(**{k: v if v is None else v[:n] for k, v in fields.items()})
+
+
+@dataclasses.dataclass
+class Rollout:
+    """Campaigns carried out, padded to the longest one.
+
+    Attributes
+    ----------
+    X : Tensor of shape (B, N, D)
+        Initial points, then queries.
+    Y, Z : Tensor of shape (B, N)
+        Noisy observations; Z is None without a safety function.
+    mask : bool Tensor of shape (B, N)
+        True where a point was measured, False for padding (zeros in X, Y and Z).
+    n_init : int
+        How many of the N are initial.
+    """
+
+    X: torch.Tensor
+    Y: torch.Tensor
+    Z: torch.Tensor | None
+    mask: torch.Tensor
+    n_init: int
+
+    @property
+    def queried(self):
+        """True where a point was proposed by the policy, ``(B, N)``."""
+        queried = self.mask.clone()
+        queried[:, : self.n_init] = False
+        return queried
+
+
+def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=None):
+    """Draw a batch of ``n_kernels * n_functions * n_noises`` tasks.
+
+    Parameters
+    ----------
+    preset : Preset
+    n_kernels, n_functions, n_noises : int
+        Kernels; functions for each; noise realisations and initial points for each of those.
+    generator : torch.Generator
+        Its device is where the tasks live.
+    n_queries : int, optional
+        Of every task. If not given, drawn uniformly from 1 to ``preset.max_budget``, or equal to
+        it where ``preset.random_budget`` is off.
+
+    Returns
+    -------
+    Tasks
+    """
+    B = n_kernels * n_functions * n_noises
+    options = dict(generator=generator, device=generator.device)
+    # Tasks are sorted by length and neighbours would share a kernel, so they are shuffled.
+    order = torch.randperm(B, **options)
+    n_queries = _draw_lengths(preset, B, n_queries, options)
+    noise = torch.randn((2, B, int(n_queries[0])), **options)
+
+    def draw_functions(lengthscale, mean_variance=0.0):
+        kernel = draw_kernels(
+            n_kernels, preset.n_features, lengthscale, preset.variance, generator, mean_variance
+        )
+        functions = FourierFunctions(kernel.repeat(n_functions), generator, preset.n_fourier)
+        return kernel[order // (n_functions * n_noises)], functions[order // n_noises]
+
+    kernel, f = draw_functions(preset.lengthscale)
+    tasks = Tasks(kernel, f, n_queries, noise[0] * kernel.noise.sqrt().float()[:, None])
+    if preset.safe:
+        c2 = preset.mean_variance
+        tasks.safety_kernel, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
+        mean = draw_safety_means(n_kernels, preset.n_features, preset.safety_shape, generator, c2)
+        tasks.safety_mean = mean[order // (n_functions * n_noises)]
+        tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
+        tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)
+    else:
+        tasks.X = torch.rand((B, preset.n_init, preset.n_features), **options)
+        tasks.Y = _measure(f, tasks.X, kernel, options)
+    return tasks
+
+
+def _draw_lengths(preset, n_tasks, n_queries, options):
+    if n_queries is None and preset.random_budget:
+        drawn = torch.randint(1, preset.max_budget + 1, (n_tasks,), **options)
+        return drawn.sort(descending=True).values
+    return torch.full((n_tasks,), n_queries or preset.max_budget, device=options["device"])
+
+
+def _measure(function, x, kernel, options):
+    noise = torch.randn(x.shape[:2], **options)
+    return function(x) + noise * kernel.noise.sqrt().to(x.dtype)[:, None]
+
+
+def _draw_safe_initial(tasks, preset, options):
+    """Points from the centre that were measured as safe (alg-initial_sample).
+
+    All ``MAX_ITER`` rounds of the algorithm are drawn together and the first
+    ``n_init`` safe points taken; where there are too few, unsafe ones fill up.
+    """
+    low, high = CENTRE
+    n = preset.n_init
+    x = low + (high - low) * torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
+    y = _measure(tasks.f, x, tasks.kernel, options)
+    z = _measure(tasks.q, x, tasks.safety_kernel, options)
+    first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
+    x = x.gather(1, first[..., None].expand(-1, -1, preset.n_features))
+    return x, y.gather(1, first), z.gather(1, first)
+
+
+def simulate(network, tasks, clip=None):
+    """Let a policy carry the campaigns out (alg-asal_training, alg-aal_training).
+
+    Parameters
+    ----------
+    network : PolicyNetwork
+        Or anything with its ``tokens`` and ``decide``.
+    tasks : Tasks
+    clip : float, optional
+        On the backward pass, scale the gradient of each query of each campaign down to
+        this many times the batch's median norm, so that no single campaign owns a step.
+
+    Returns
+    -------
+    Rollout
+    """
+    lengths = tasks.n_queries.tolist()
+    tokens = network.tokens(tasks.X, tasks.Y, tasks.Z)
+    steps = []
+    for t in range(lengths[0]):
+        # Longest first, so the campaigns still going on are a prefix.
+        n = sum(length > t for length in lengths)
+        now = tasks.head(n)
+        x = network.decide(now.n_queries - t, tuple(token[:n] for token in tokens))
+        if clip is not None and x.requires_grad:
+            x.register_hook(functools.partial(_clip_rows, factor=clip))
+        x = x[:, None]
+        y = now.f(x) + now.y_noise[:, t, None]
+        z = now.q(x) + now.z_noise[:, t, None] if tasks.safe else None
+        steps.append((x, y, z))
+        new = network.tokens(x, y, z)
+        tokens = tuple(
+            torch.cat([old[:n], token], 1) for old, token in zip(tokens, new, strict=True)
+        )
+    X, Y, Z = zip((tasks.X, tasks.Y, tasks.Z), *steps, strict=True)
+    positions = torch.arange(lengths[0], device=tasks.X.device)
+    mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
+    return Rollout(
+        _stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1]
+    )
+
+
+def _stack(parts):
+    """Join (B_t, n_t, ...) along the second axis, zeros where the batch has shrunk."""
+    B = len(parts[0])
+    padded = [F.pad(p, [0, 0] * (p.ndim - 1) + [0, B - len(p)]) for p in parts]
+    return torch.cat(padded, 1)
+
+
+def _clip_rows(gradient, factor):
+    norm = gradient.norm(dim=-1, keepdim=True)
+    limit = factor * norm.median()
+    return gradient * (limit / norm.clamp_min(1e-30)).clamp(max=1.0)
