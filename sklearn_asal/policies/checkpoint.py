@@ -32,7 +32,9 @@ def save_policy(network, path, header=None):
     header.setdefault("n_features", network.n_features)
     header.setdefault("safe", network.safe)
     header.setdefault("max_budget", network.architecture["max_budget"])
-    tensors = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    tensors = {
+        name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
+    }
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         save_file(tensors, temporary, metadata={"format": FORMAT, "header": json.dumps(header)})
@@ -68,7 +70,9 @@ def read_header(path):
         header = json.loads(metadata["header"])
         header["architecture"], header["n_features"], header["safe"]
     except (KeyError, ValueError, TypeError) as error:
-        raise PolicyFileError(f"the header of policy file {str(path)!r} is damaged: {error}") from error
+        raise PolicyFileError(
+            f"the header of policy file {str(path)!r} is damaged: {error}"
+        ) from error
     return header
 
 
@@ -149,6 +153,25 @@ def load_policy(name_or_path, *, safe):
             f"use {querier} with it."
         )
     return network, header
+
+
+def load_any(name_or_path):
+    """Load a policy of either kind by a preset's name (``"safe-2d"``, ``"2d"``) or by its path.
+
+    Returns and raises what :func:`load_policy` does.
+    """
+    name = str(name_or_path)
+    if name.startswith("safe-") and name.removeprefix("safe-") in shipped(True):
+        return load_policy(name.removeprefix("safe-"), safe=True)
+    if name in shipped(False):
+        return load_policy(name, safe=False)
+    if os.path.isfile(name_or_path):
+        return load_policy(name_or_path, safe=bool(read_header(name_or_path)["safe"]))
+    names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
+    raise PolicyNotFoundError(
+        f"policy {name!r} is neither a preset whose policy is shipped nor a file. "
+        f"Shipped: {', '.join(map(repr, names)) or 'none yet'}."
+    )
 
 
 @functools.lru_cache(maxsize=16)

@@ -114,10 +114,11 @@ class HistoryEncoder(nn.Module):
             attended = layer(attended, layer.project(attended), mask)
         # The linear layer commutes with the sum, where it costs n times less.
         if mask is None:
-            return F.linear(attended.sum(1), self.linear.weight) + tokens.shape[1] * self.linear.bias
-        weight = mask.to(attended.dtype)
-        total = (attended * weight.unsqueeze(-1)).sum(1)
-        return F.linear(total, self.linear.weight) + weight.sum(1, keepdim=True) * self.linear.bias
+            total, count = attended.sum(1), attended.shape[1]
+        else:
+            weight = mask.to(attended.dtype).unsqueeze(-1)
+            total, count = (attended * weight).sum(1), weight.sum(1)
+        return F.linear(total, self.linear.weight) + count * self.linear.bias
 
 
 class PolicyNetwork(nn.Module):

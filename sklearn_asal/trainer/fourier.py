@@ -1,4 +1,4 @@
-"""Gaussian-process functions as sums of Fourier features (paper, appendix on GP function sampling)."""
+"""Gaussian-process functions as sums of Fourier features (paper, "Fourier Feature Functions")."""
 
 import math
 
@@ -65,5 +65,7 @@ def domain_mean(a, b, weight):
     -------
     Tensor of shape (K,)
     """
-    mean = torch.sinc(a / (2 * math.pi)).prod(1, keepdim=True) * torch.cos(a.sum(1, keepdim=True) / 2 + b)
+    mean = torch.sinc(a / (2 * math.pi)).prod(1, keepdim=True) * torch.cos(
+        a.sum(1, keepdim=True) / 2 + b
+    )
     return torch.bmm(mean, weight)[:, 0, 0]

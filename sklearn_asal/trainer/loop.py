@@ -208,12 +208,14 @@ class Trainer:
         self.out.mkdir(parents=True, exist_ok=True)
         if state_path.exists() and not resume:
             raise TrainingError(
-                f"{self.out} already holds a run; go on with it by --resume, or choose another folder."
+                f"{self.out} already holds a run; go on with it by --resume, or choose another "
+                "folder."
             )
         if resume and not state_path.exists():
             raise TrainingError(f"{self.out} holds no run to resume; leave --resume out.")
-        torch.manual_seed(self.preset.seed)
-        self.network = self.preset.network().to(self.device)
+        with torch.random.fork_rng():
+            torch.manual_seed(self.preset.seed)
+            self.network = self.preset.network().to(self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
         self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
         self.generator = torch.Generator(self.device).manual_seed(self.preset.seed)

@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import math
 
-from .priors import ShiftedExponential, Uniform
+from .priors import DISTRIBUTIONS, ShiftedExponential, Uniform
 
-PRIORS = {"uniform": Uniform, "shifted-exponential": ShiftedExponential}
+# By whether there is a safety signal.
+OBJECTIVES = {False: ("H",), True: ("S_H", "H")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +96,30 @@ class Preset:
     average: float = 0.0
     seed: int = 0
 
+    def __post_init__(self):
+        counts = (
+            "n_features n_init max_budget n_fourier n_kernels n_functions n_noises embedding "
+            "hidden heads layers steps"
+        )
+        for name in counts.split():
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, choices in {
+            "objective": OBJECTIVES[self.safe],
+            "schedule": ("cosine", "step"),
+            "output": ("sin", "tanh"),
+        }.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
+                )
+        if not 0 <= self.gamma < 1:
+            raise ValueError(f"gamma must be in [0, 1), got {self.gamma}")
+        if not self.lr > 0:
+            raise ValueError(f"lr must be positive, got {self.lr}")
+        if not 0 <= self.average < 1:
+            raise ValueError(f"average must be in [0, 1), got {self.average}")
+
     @property
     def batch(self):
         """Tasks a step."""
@@ -101,8 +127,6 @@ class Preset:
 
     def learning_rate(self, step):
         """Learning rate of the given step, counted from zero."""
-        import math
-
         if self.schedule == "step":
             return self.lr * 0.98 ** (step // 50)
         rise = min(1.0, (step + 1) / max(self.warmup, 1))
@@ -133,7 +157,7 @@ class Preset:
         values = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            for kind, prior in PRIORS.items():
+            for kind, prior in DISTRIBUTIONS.items():
                 if isinstance(value, prior):
                     value = {"kind": kind, **dataclasses.asdict(value)}
             values[field.name] = value
@@ -146,8 +170,23 @@ class Preset:
         for key, value in values.items():
             if isinstance(value, dict):
                 value = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
-                values[key] = PRIORS[value.pop("kind")](**value)
+                values[key] = DISTRIBUTIONS[value.pop("kind")](**value)
         return cls(**values)
+
+    def with_batch(self, batch):
+        """A copy with ``batch`` tasks a step, by its number of kernels.
+
+        Raises
+        ------
+        ValueError
+            ``batch`` is not a multiple of ``n_functions * n_noises``.
+        """
+        each = self.n_functions * self.n_noises
+        if batch % each:
+            raise ValueError(
+                f"batch must be a multiple of n_functions * n_noises = {each}, got {batch}"
+            )
+        return self.replace(n_kernels=batch // each)
 
     def replace(self, **changes):
         """A copy with some fields changed."""

@@ -40,6 +40,31 @@ class ShiftedExponential:
         return shift - torch.log1p(-u) / rate
 
 
+DISTRIBUTIONS = {"uniform": Uniform, "shifted-exponential": ShiftedExponential}
+
+
+def parse_distribution(text):
+    """A distribution from text such as ``uniform:0.1,0.5`` or ``shifted-exponential:0.2,10``.
+
+    A slash separates values for each dimension: ``uniform:0.1/0.2,0.5/0.9``.
+
+    Raises
+    ------
+    ValueError
+        The text is neither.
+    """
+    kind, _, rest = text.partition(":")
+    try:
+        values = [tuple(float(v) for v in part.split("/")) for part in rest.split(",")]
+        first, second = (v[0] if len(v) == 1 else v for v in values)
+        return DISTRIBUTIONS[kind](first, second)
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"a distribution is written uniform:LOW,HIGH or shifted-exponential:SHIFT,RATE, "
+            f"got {text!r}"
+        ) from error
+
+
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     """A batch of RBF kernels with their observation noise (eqS-rbf_kernel).

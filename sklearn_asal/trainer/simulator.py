@@ -206,9 +206,7 @@ def simulate(network, tasks, clip=None):
     X, Y, Z = zip((tasks.X, tasks.Y, tasks.Z), *steps, strict=True)
     positions = torch.arange(lengths[0], device=tasks.X.device)
     mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
-    return Rollout(
-        _stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1]
-    )
+    return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1])
 
 
 def _stack(parts):

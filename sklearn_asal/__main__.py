@@ -1,0 +1,160 @@
+"""``python -m sklearn_asal``: demo, train, evaluate, info."""
+
+import argparse
+import dataclasses
+import json
+import sys
+import typing
+
+
+def main(argv=None):
+    """Run one sub-command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m sklearn_asal", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_demo(commands)
+    _add_train(commands)
+    _add_evaluate(commands)
+    commands.add_parser("info", help="list the shipped policies").set_defaults(run=_info)
+    arguments = parser.parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except (ValueError, OSError, RuntimeError) as error:
+        print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
+        return 1
+
+
+# -- demo ----------------------------------------------------------------------------------
+
+
+def _add_demo(commands):
+    demo = commands.add_parser("demo", help="safe active learning on Townsend's function")
+    demo.add_argument("--queries", type=_positive, default=30, help="default: %(default)s")
+    demo.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    demo.add_argument("--out", default="demo.png", help="figure to write; default: %(default)s")
+    demo.add_argument("--data-home", help="folder with lgbb_original.txt, to run on it as well")
+    demo.set_defaults(run=_demo)
+
+
+def _demo(arguments):
+    from .demo import run
+
+    run(arguments.queries, arguments.seed, arguments.out, arguments.data_home)
+
+
+# -- train ---------------------------------------------------------------------------------
+
+
+def _add_train(commands):
+    from .trainer.presets import PRESETS, Preset
+
+    train = commands.add_parser("train", help="train a policy on simulated functions")
+    train.add_argument("preset", choices=sorted(PRESETS), help="what to start from")
+    train.add_argument("--out", required=True, help="folder of the run")
+    train.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
+    train.add_argument("--threads", type=_positive, help="CPU threads")
+    train.add_argument("--batch", type=_positive, help="tasks a step; sets --n-kernels")
+    train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
+    train.add_argument("--validate-every", type=_positive, default=50, help="steps")
+    train.add_argument("--validation-tasks", type=_positive, default=256)
+    group = train.add_argument_group("fields of the preset (see its documentation)")
+    for field in dataclasses.fields(Preset):
+        if field.name != "name":
+            _add_field(group, field)
+    train.set_defaults(run=_train)
+
+
+def _add_field(group, field):
+    from .trainer.priors import ShiftedExponential, Uniform, parse_distribution
+
+    flag = "--" + field.name.replace("_", "-")
+    kinds = typing.get_args(field.type) or (field.type,)
+    if field.type is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
+    elif Uniform in kinds or ShiftedExponential in kinds:
+        group.add_argument(flag, type=_distribution(parse_distribution), metavar="DISTRIBUTION")
+    else:
+        group.add_argument(flag, type=field.type, metavar=field.type.__name__.upper())
+
+
+def _distribution(parse):
+    def distribution(text):
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return distribution
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _train(arguments):
+    from .trainer.loop import Trainer
+    from .trainer.presets import PRESETS, Preset
+
+    names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
+    changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
+    preset = PRESETS[arguments.preset].replace(**changes)
+    if arguments.batch is not None:
+        preset = preset.with_batch(arguments.batch)
+    trainer = Trainer(
+        preset,
+        arguments.out,
+        device=arguments.device,
+        threads=arguments.threads,
+        save_every=arguments.save_every,
+        validate_every=arguments.validate_every,
+        validation_tasks=arguments.validation_tasks,
+    )
+    best = trainer.run(resume=arguments.resume)
+    print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+
+
+# -- evaluate and info ---------------------------------------------------------------------
+
+
+def _add_evaluate(commands):
+    evaluate = commands.add_parser("evaluate", help="measure a policy on fresh simulated tasks")
+    evaluate.add_argument("policy", help="a preset's name, for its shipped policy, or a file")
+    evaluate.add_argument("--tasks", type=_positive, default=2000, help="default: %(default)s")
+    evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    evaluate.add_argument("--device", default="cpu")
+    evaluate.set_defaults(run=_evaluate)
+
+
+def _evaluate(arguments):
+    from .policies.checkpoint import load_any
+    from .trainer.evaluate import evaluate
+    from .trainer.presets import Preset
+
+    network, header = load_any(arguments.policy)
+    network = network.to(arguments.device)
+    result = evaluate(network, Preset.from_dict(header["preset"]), arguments.tasks, arguments.seed)
+    print(json.dumps({"policy": arguments.policy, "tasks": arguments.tasks, **result}))
+
+
+def _info(arguments):
+    from . import __version__
+    from .policies.checkpoint import locate, read_header, shipped
+
+    print(f"sklearn-asal {__version__}")
+    for safe in (True, False):
+        for name in shipped(safe):
+            header = read_header(locate(name, safe=safe))
+            querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
+            validation = header.get("validation", {}).get("objective", float("nan"))
+            print(
+                f"{querier}({name!r}): {header['n_features']} features, "
+                f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
+                f"{header.get('steps_done')} steps, validation objective {validation:.3f}"
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

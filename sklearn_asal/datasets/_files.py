@@ -1,0 +1,137 @@
+"""Finding, reading and packing data files; nothing here downloads."""
+
+import importlib
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.utils import Bunch
+
+ENVIRONMENT_VARIABLE = "SKLEARN_ASAL_DATA"
+DEFAULT_FOLDER = "~/sklearn_asal_data"
+
+
+def find(name, source, data_home=None):
+    """Return the path of a data file.
+
+    Parameters
+    ----------
+    name : str
+        File name.
+    source : str
+        Where the file can be had, for the error message.
+    data_home : str or path-like, optional
+        Folder; by default the environment variable SKLEARN_ASAL_DATA, else ~/sklearn_asal_data.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is not there; says where it was looked for, how to set the folder and where to
+        get the file.
+    """
+    folder = data_home or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_FOLDER
+    folder = Path(folder).expanduser()
+    path = folder / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{name} is not in the data folder {folder}. Set the folder with data_home=... or "
+            f"with the environment variable {ENVIRONMENT_VARIABLE} (default: {DEFAULT_FOLDER}). "
+            f"Nothing is downloaded for you. Where to get the file: {source}"
+        )
+    return path
+
+
+def optional(module):
+    """Import `pandas` or `openpyxl`, or say how to install them."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{module} is needed for this; install it with pip install "sklearn-asal[data]".'
+        ) from error
+
+
+def read_table(path, n_columns, delimiter=None):
+    """Read a table of numbers, skipping `#` lines, blank lines and one header row if there is one.
+
+    Returns
+    -------
+    table : ndarray of shape (n, n_columns)
+
+    Raises
+    ------
+    ValueError
+        If the file holds anything else.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    rows = [line.split(delimiter) for line in lines if line.strip() and line[0] != "#"]
+    if rows and not _is_number(rows[0][0]):
+        rows = rows[1:]
+    try:
+        table = np.array(rows, dtype=float)
+    except ValueError as error:
+        raise ValueError(f"{path} is not a table of numbers ({error}).") from error
+    if table.ndim != 2 or table.shape[1] != n_columns:
+        raise ValueError(f"{path} must have {n_columns} columns; got shape {table.shape}.")
+    return table
+
+
+def standardise(values):
+    """Return `values` with mean 0 and standard deviation 1."""
+    return (values - values.mean()) / values.std()
+
+
+def span(X):
+    """Return the (n_features, 2) box that `X` spans."""
+    return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
+
+
+def pack(
+    X,
+    y,
+    z=None,
+    *,
+    feature_names,
+    target_name,
+    safety_name=None,
+    raw_target,
+    raw_safety=None,
+    bounds,
+    description,
+    return_X_y,
+    as_frame,
+):
+    """Build what a loader returns: a Bunch, or `(X, y)` / `(X, y, z)` with `return_X_y`."""
+    frame = None
+    if as_frame:
+        pandas = optional("pandas")
+        X = pandas.DataFrame(X, columns=feature_names)
+        y = pandas.Series(y, name=target_name)
+        columns = [X, y]
+        if z is not None:
+            z = pandas.Series(z, name=safety_name)
+            columns.append(z)
+        frame = pandas.concat(columns, axis=1)
+    if return_X_y:
+        return (X, y) if z is None else (X, y, z)
+    bunch = Bunch(
+        data=X,
+        target=y,
+        frame=frame,
+        feature_names=feature_names,
+        target_names=[target_name],
+        raw_target=raw_target,
+        bounds=np.array(bounds, dtype=float),
+        DESCR=description,
+    )
+    if z is not None:
+        bunch.update(safety=z, safety_names=[safety_name], raw_safety=raw_safety)
+    return bunch
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

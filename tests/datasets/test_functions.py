@@ -1,0 +1,297 @@
+"""Benchmark functions against scalar mathematics written a second time, and dense grids."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_asal.datasets import Function, branin, simionescu, sinus, townsend
+
+FACTORIES = [sinus, branin, simionescu, townsend]
+SAFE = [simionescu, townsend]
+
+
+@pytest.fixture(params=FACTORIES, ids=lambda factory: factory.__name__)
+def function(request):
+    return request.param()
+
+
+@pytest.fixture(params=SAFE, ids=lambda factory: factory.__name__)
+def safe_function(request):
+    return request.param()
+
+
+def grid(function, n):
+    """Midpoints of n cells a side: the midpoint rule of the box."""
+    axes = [low + (np.arange(n) + 0.5) / n * (high - low) for low, high in function.bounds]
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
+
+
+def in_box(X, bounds):
+    return bool(((bounds[:, 0] <= X) & (bounds[:, 1] >= X)).all())
+
+
+def unit(function, X):
+    low, high = function.bounds.T
+    return (X - low) / (high - low)
+
+
+def scalar_simionescu(x1, x2):
+    angle = math.copysign(math.pi / 2, x1) if x2 == 0 else math.atan(x1 / x2)
+    return 0.1 * x1 * x2, (1 + 0.2 * math.cos(8 * angle)) ** 2 - x1**2 - x2**2
+
+
+def scalar_townsend(x1, x2):
+    sign = 1 if x1 >= 0 else -1
+    if x2 > 0:
+        b = math.atan(x1 / x2)
+    elif x2 < 0:
+        b = math.atan(x1 / x2) + sign * math.pi
+    else:
+        b = sign * math.pi / 2 if x1 != 0 else 0.0
+    f = -(math.cos((x1 - 0.1) * x2) ** 2) - x1 * math.sin(3 * x1 + x2)
+    first = 2 * math.cos(b) - 0.5 * math.cos(2 * b) - 0.25 * math.cos(3 * b)
+    first -= 0.125 * math.cos(4 * b)
+    return f, first**2 + (2 * math.sin(b)) ** 2 - x1**2 - x2**2
+
+
+def test_branin_minima():
+    minima = np.array([[-math.pi, 12.275], [math.pi, 2.275], [9.42478, 2.475]])
+    task = branin()
+    np.testing.assert_allclose(task.f(minima), 0.397887, atol=1e-5)
+    assert task.f(grid(task, 400)).min() >= 0.397887
+
+
+def test_branin_corner():
+    # Worked by hand at x1 = 0: (x2 - 6)^2 + 10 (1 - 1 / (8 pi)) + 10.
+    expected = 36 + 20 - 10 / (8 * math.pi)
+    assert branin().f(np.array([[0.0, 0.0]]))[0] == pytest.approx(expected)
+
+
+def test_sinus_is_not_normalised():
+    task = sinus()
+    X = np.array([[0.0], [math.pi / 40], [3 * math.pi / 40], [1.0]])
+    np.testing.assert_allclose(task.output(X), [0, 1, -1, math.sin(20)], atol=1e-12)
+    assert (task.y_loc, task.y_scale) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("factory", "scalar"), [(simionescu, scalar_simionescu), (townsend, scalar_townsend)]
+)
+def test_against_scalar_mathematics(factory, scalar):
+    task = factory()
+    X = np.vstack([grid(task, 24), [[0.7, 0.0], [-0.7, 0.0], [0.0, 0.9], [0.0, -0.9]]])
+    expected = np.array([scalar(*x) for x in X.tolist()])
+    np.testing.assert_allclose(task.f(X), expected[:, 0], atol=1e-12)
+    np.testing.assert_allclose(task.q(X), expected[:, 1], atol=1e-12)
+
+
+def test_simionescu_known_minimum():
+    # The constrained minimum, -0.072 at (+-0.84852813, -+0.84852813), lies on the limit.
+    task = simionescu()
+    edge = 0.84852813
+    X = np.array([[edge, -edge], [-edge, edge]])
+    np.testing.assert_allclose(task.f(X), -0.072, atol=1e-6)
+    np.testing.assert_allclose(task.q(X), 0.0, atol=1e-6)
+    X = grid(task, 600)
+    assert task.f(X[task.q(X) >= 0]).min() == pytest.approx(-0.072, abs=5e-4)
+
+
+def test_simionescu_on_the_axis():
+    task = simionescu()
+    on_axis = task.q(np.array([[0.5, 0.0], [-0.5, 0.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(on_axis, [1.44 - 0.25, 1.44 - 0.25, 1.44])
+    beside = task.q(np.array([[0.5, 1e-9], [0.5, -1e-9]]))
+    np.testing.assert_allclose(beside, on_axis[0], atol=1e-6)
+
+
+def test_townsend_known_minimum():
+    # Constrained minimum of the chebfun example: -2.0239884 at (2.0052938, 1.1944509).
+    task = townsend()
+    assert task.f(np.array([[2.0052938, 1.1944509]]))[0] == pytest.approx(-2.0239884, abs=1e-6)
+    assert abs(task.q(np.array([[2.0052938, 1.1944509]]))[0]) < 1e-5
+    X = grid(task, 600)
+    # Minimum and limit meet at a slant, so the grid comes near the minimum but not below it.
+    assert -2.0239884 < task.f(X[task.q(X) >= 0]).min() < -2.0
+
+
+@pytest.mark.parametrize("factory", [branin, simionescu, townsend])
+def test_normalised_on_a_dense_grid(factory):
+    task = factory()
+    X = grid(task, 700)
+    y = task.output(X)
+    assert y.mean() == pytest.approx(0, abs=1e-3)
+    assert y.std() == pytest.approx(1, abs=1e-3)
+    if task.q is not None:
+        z = task.safety(X)
+        assert z.std() == pytest.approx(1, abs=1e-3)
+        np.testing.assert_array_equal(z >= 0, task.q(X) >= 0)
+
+
+def test_simionescu_moments_in_closed_form():
+    task = simionescu()
+    assert task.y_loc == pytest.approx(0, abs=1e-6)
+    # x1 and x2 are independent and uniform: std(0.1 x1 x2) = 0.1 * 1.25^2 / 3.
+    assert task.y_scale == pytest.approx(0.1 * 1.25**2 / 3, rel=1e-4)
+
+
+def test_moments_are_the_same_at_every_call(function):
+    again = {f.__name__: f for f in FACTORIES}[function.name]()
+    assert (again.y_loc, again.y_scale, again.z_scale) == (
+        function.y_loc,
+        function.y_scale,
+        function.z_scale,
+    )
+
+
+def test_measurements_scatter_by_the_noise(function):
+    X = function.sample(20_000, random_state=0)
+    measured = function.measure(X, random_state=1)
+    pairs = [(measured, function.output(X))]
+    if function.q is not None:
+        pairs = list(zip(measured, (function.output(X), function.safety(X)), strict=True))
+        noise = [values - truth for values, truth in pairs]
+        assert abs(np.corrcoef(*noise)[0, 1]) < 0.03
+    for values, truth in pairs:
+        assert (values - truth).std() == pytest.approx(0.1, rel=0.03)
+        assert (values - truth).mean() == pytest.approx(0, abs=0.003)
+
+
+def test_noise_free_measurement(safe_function):
+    X = safe_function.sample(10, random_state=0)
+    y, z = safe_function.measure(X, noise=0)
+    np.testing.assert_array_equal(y, safe_function.output(X))
+    np.testing.assert_array_equal(z, safe_function.safety(X))
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(0, 50), seed=st.integers(0, 2**32 - 1))
+def test_samples_stay_in_their_region(n, seed):
+    for task in TASKS:
+        X = task.sample(n, random_state=seed)
+        C = unit(task, task.sample(n, "centre", random_state=seed))
+        assert X.shape == C.shape == (n, task.n_features)
+        assert in_box(X, task.bounds)
+        assert in_box(C, np.array([[0.4 - 1e-12, 0.6 + 1e-12]] * task.n_features))
+        np.testing.assert_array_equal(X, task.sample(n, "all", random_state=seed))
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(1, 200), seed=st.integers(0, 2**32 - 1))
+def test_initial_and_test_points_are_safe(n, seed):
+    for task in TASKS[2:]:
+        X, y, z = task.initial_points(n, random_state=seed, return_measurements=True)
+        assert X.shape == (n, 2)
+        assert y.shape == z.shape == (n,)
+        assert (z >= 0).all()
+        assert (abs(unit(task, X) - 0.5) <= 0.1 + 1e-12).all()
+        np.testing.assert_array_equal(X, task.initial_points(n, random_state=seed))
+        X = task.safe_test_points(n, random_state=seed)
+        assert X.shape == (n, 2)
+        assert in_box(X, task.bounds)
+        assert (task.safety(X) >= 0).all()
+
+
+TASKS = [factory() for factory in FACTORIES]
+
+
+def _ramp(X):
+    return X[:, 0]
+
+
+def _never(X):
+    return np.full(len(X), -9.0)
+
+
+def test_initial_points_reject_by_measurement():
+    # Half of the centre box is safe; with noise, points just beyond the limit may stay.
+    ramp = Function("ramp", [(-1, 1)], _ramp, _ramp)
+    X, _, z = ramp.initial_points(500, random_state=0, noise=0.05, return_measurements=True)
+    assert (z >= 0).all()
+    assert X.min() < 0
+    assert (ramp.initial_points(500, random_state=0, noise=0) >= 0).all()
+
+
+def test_without_safety_every_point_serves():
+    task = branin()
+    for X in (task.initial_points(300, 0), task.safe_test_points(300, 0)):
+        assert in_box(X, task.bounds)
+        # The whole box, not its centre.
+        assert (np.ptp(unit(task, X), axis=0) > 0.9).all()
+    X, y = task.initial_points(3, 0, return_measurements=True)
+    assert X.shape == (3, 2)
+    assert y.shape == (3,)
+    with pytest.raises(ValueError, match="branin has no safety function"):
+        task.safety(X)
+
+
+def test_no_safe_point_is_said():
+    task = Function("pit", [(0, 1)], _ramp, _never)
+    with pytest.raises(RuntimeError, match=r"only 0 of .* centre box of pit .* sign of q"):
+        task.initial_points(5, random_state=0)
+
+
+def test_random_states(function):
+    X = function.sample(5, random_state=3)
+    np.testing.assert_array_equal(X, function.sample(5, random_state=3))
+    assert not np.array_equal(X, function.sample(5, random_state=4))
+    rng = np.random.default_rng(3)
+    np.testing.assert_array_equal(X, function.sample(5, random_state=rng))
+    assert not np.array_equal(X, function.sample(5, random_state=rng))
+    legacy = [function.sample(5, random_state=np.random.RandomState(3)) for _ in range(2)]
+    np.testing.assert_array_equal(*legacy)
+    with pytest.raises(ValueError, match="random_state must be"):
+        function.sample(5, random_state="three")
+
+
+def test_global_random_state_is_left_alone(function):
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    function.measure(function.initial_points(5))
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_input_is_never_modified(function):
+    X = function.sample(20, random_state=0)
+    before = X.copy()
+    X.setflags(write=False)
+    function.output(X)
+    function.measure(X, random_state=0)
+    np.testing.assert_array_equal(X, before)
+
+
+def test_pickles_and_copies(function):
+    X = function.sample(5, random_state=0)
+    for twin in (pickle.loads(pickle.dumps(function)), copy.deepcopy(function)):
+        np.testing.assert_array_equal(twin.output(X), function.output(X))
+        np.testing.assert_array_equal(twin.bounds, function.bounds)
+
+
+def test_bounds_are_read_only(function):
+    with pytest.raises(ValueError, match="read-only"):
+        function.bounds[0, 0] = 7
+
+
+def test_messages_name_the_argument():
+    task = branin()
+    with pytest.raises(ValueError, match=r"X has 3 features, but branin takes 2"):
+        task.output([[1.0, 2.0, 3.0]])
+    with pytest.raises(ValueError, match="X contains NaN"):
+        task.output([[1.0, np.nan]])
+    with pytest.raises(ValueError, match="2D array"):
+        task.output([1.0, 2.0])
+    with pytest.raises(ValueError, match="noise"):
+        task.measure([[1.0, 2.0]], noise=-1)
+    with pytest.raises(ValueError, match="n == -1"):
+        task.sample(-1)
+    with pytest.raises(ValueError, match='"all" or "centre"'):
+        task.sample(3, "center")
+    with pytest.raises(ValueError, match=r"bounds must have shape \(n_features, 2\)"):
+        Function("bad", [0, 1], _ramp)
+    with pytest.raises(ValueError, match="lower < upper"):
+        Function("bad", [(1, 0)], _ramp)
+    with pytest.raises(ValueError, match="y_scale must be positive"):
+        Function("bad", [(0, 1)], _ramp, y_scale=0)

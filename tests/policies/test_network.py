@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_asal.policies.network import AttentionLayer, PolicyNetwork
+
+
+def data(n_features, batch, n, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand((batch, n, n_features), generator=generator)
+    y, z = torch.randn((2, batch, n), generator=generator)
+    budget = torch.randint(1, 41, (batch,), generator=generator)
+    return budget, X, y, z
+
+
+def network(n_features=2, safe=True, **options):
+    torch.manual_seed(1)
+    # A gain of one, or every answer would be close to the centre.
+    return PolicyNetwork(n_features, safe, centre_gain=1.0, **options).eval()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_layer_equals_torch(masked):
+    torch.manual_seed(0)
+    ours = AttentionLayer(32, 4).double()
+    theirs = torch.nn.TransformerEncoderLayer(32, 4, 32, dropout=0.0, batch_first=True).double()
+    pairs = {
+        "qkv.weight": "self_attn.in_proj_weight",
+        "qkv.bias": "self_attn.in_proj_bias",
+        "out": "self_attn.out_proj",
+        "ff1": "linear1",
+        "ff2": "linear2",
+        "norm1": "norm1",
+        "norm2": "norm2",
+    }
+    state = {}
+    for name, value in ours.state_dict().items():
+        module = name.rpartition(".")[0]
+        state[pairs.get(name) or name.replace(module, pairs[module])] = value
+    theirs.load_state_dict(state)
+    tokens = torch.randn(3, 7, 32, dtype=torch.float64)
+    mask = torch.ones(3, 7, dtype=torch.bool)
+    if masked:
+        mask[1, 4:] = False
+        mask[2, 1:] = False
+    expected = theirs(tokens, src_key_padding_mask=~mask if masked else None)
+    result = ours(tokens, ours.project(tokens), mask if masked else None)
+    torch.testing.assert_close(result[mask], expected[mask], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("budget", [True, False])
+@pytest.mark.parametrize("n_features", [1, 2, 7])
+def test_parts_can_be_removed(n_features, safe, budget):
+    policy = network(n_features, safe, budget=budget)
+    assert policy(*data(n_features, 4, 3)).shape == (4, n_features)
+    names = {name.partition(".")[0] for name in policy.state_dict()}
+    assert ("safety_history" in names) == safe
+    assert ("budget" in names) == budget
+
+
+def test_safety_matters_only_to_a_safe_policy():
+    budget, X, y, z = data(2, 2, 5)
+    assert not torch.allclose(network()(budget, X, y, z), network()(budget, X, y, z + 1))
+    unconstrained = network(safe=False)
+    assert torch.equal(unconstrained(budget, X, y, z), unconstrained(budget, X, y, z + 1))
+
+
+def test_budget_matters_only_with_its_encoder():
+    budget, X, y, z = data(2, 2, 5)
+    assert not torch.allclose(network()(budget, X, y, z), network()(budget + 5, X, y, z))
+    fixed = network(budget=False)
+    assert torch.equal(fixed(budget, X, y, z), fixed(budget + 5, X, y, z))
+
+
+@settings(deadline=None, max_examples=25)
+@given(n=st.integers(1, 12), seed=st.integers(0, 1000), output=st.sampled_from(["sin", "tanh"]))
+def test_order_is_of_no_consequence(n, seed, output):
+    budget, X, y, z = data(2, 3, n, seed)
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(n))
+    policy = network(output=output)
+    torch.testing.assert_close(
+        policy(budget, X, y, z),
+        policy(budget, X[:, order], y[:, order], z[:, order]),
+        rtol=0,
+        atol=1e-5,
+    )
+
+
+@settings(deadline=None, max_examples=25)
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), seed=st.integers(0, 1000))
+def test_masked_batch_equals_loop(lengths, seed):
+    budget, X, y, z = data(2, len(lengths), max(lengths), seed)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    policy = network()
+    batched = policy(budget, X, y, z, mask)
+    for i, n in enumerate(lengths):
+        single = policy(budget[i : i + 1], X[i : i + 1, :n], y[i : i + 1, :n], z[i : i + 1, :n])
+        torch.testing.assert_close(batched[i : i + 1], single, rtol=0, atol=1e-5)
+
+
+def test_padding_is_never_read():
+    budget, X, y, z = data(2, 2, 6)
+    mask = torch.arange(6) < torch.tensor([[4], [6]])
+    policy = network()
+    expected = policy(budget, X, y, z, mask)
+    X[0, 4:], y[0, 4:], z[0, 4:] = 7.0, -5.0, 3.0
+    torch.testing.assert_close(policy(budget, X, y, z, mask), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("output", ["sin", "tanh"])
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_inside_the_unit_cube(output, scale):
+    budget, X, y, z = data(3, 50, 8)
+    result = network(3, output=output)(budget, X, y * scale, z * scale)
+    assert ((result >= 0) & (result <= 1)).all()
+
+
+def test_tokens_can_be_kept():
+    budget, X, y, z = data(2, 3, 6)
+    policy = network()
+    early = policy.tokens(X[:, :4], y[:, :4], z[:, :4])
+    late = policy.tokens(X[:, 4:], y[:, 4:], z[:, 4:])
+    tokens = tuple(torch.cat(pair, 1) for pair in zip(early, late, strict=True))
+    torch.testing.assert_close(policy.decide(budget, tokens), policy(budget, X, y, z))
+
+
+def test_starts_near_the_centre():
+    torch.manual_seed(0)
+    result = PolicyNetwork(7)(*data(7, 100, 20))
+    assert (result - 0.5).abs().max() < 0.25
+
+
+def test_unknown_output():
+    with pytest.raises(ValueError, match="output must be one of"):
+        PolicyNetwork(2, output="relu")

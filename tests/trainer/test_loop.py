@@ -1,0 +1,208 @@
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from sklearn_asal.policies import load_policy
+from sklearn_asal.trainer import loop
+from sklearn_asal.trainer.loop import Trainer, TrainingError
+from sklearn_asal.trainer.presets import Preset
+
+TINY = Preset(
+    n_features=1,
+    max_budget=4,
+    n_init=2,
+    n_kernels=4,
+    n_functions=1,
+    embedding=16,
+    hidden=16,
+    heads=2,
+    n_fourier=20,
+    steps=6,
+    warmup=2,
+    average=0.5,
+)
+
+
+def trainer(out, preset=TINY, **options):
+    options = {"validate_every": 2, "validation_tasks": 8, "progress": False, **options}
+    return Trainer(preset, out, **options)
+
+
+def log(out):
+    with (out / "log.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def final_state(out):
+    return torch.load(out / "state.pt", weights_only=True)
+
+
+def assert_same(one, other):
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, list):
+        for pair in zip(one, other, strict=True):
+            assert_same(*pair)
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, other)
+    else:
+        assert one == other
+
+
+class Stop(Exception):
+    """Ends a run as a kill would, at a chosen step."""
+
+
+def stop_after(monkeypatch, step):
+    advance = Trainer._advance
+
+    def counted(self, bar):
+        if self.step == step:
+            raise Stop
+        advance(self, bar)
+
+    monkeypatch.setattr(Trainer, "_advance", counted)
+
+
+@pytest.mark.parametrize("killed_at", [1, 3, 5])
+def test_resume_is_bit_for_bit(tmp_path, monkeypatch, killed_at):
+    trainer(tmp_path / "whole").run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, killed_at)
+        with pytest.raises(Stop):
+            trainer(tmp_path / "parts", save_every=0).run()
+    trainer(tmp_path / "parts").run(resume=True)
+    whole, parts = (final_state(tmp_path / name) for name in ("whole", "parts"))
+    for state in (whole, parts):
+        del state["seconds"]
+    assert_same(whole, parts)
+    drop = {"seconds"}
+    rows = [
+        [{k: v for k, v in row.items() if k not in drop} for row in log(tmp_path / name)]
+        for name in ("whole", "parts")
+    ]
+    assert rows[0] == rows[1]
+
+
+def test_steps_after_the_last_checkpoint_are_done_again(tmp_path, monkeypatch):
+    trainer(tmp_path / "whole").run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            trainer(tmp_path / "parts", save_every=0).run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, 5)
+        with pytest.raises(Stop):
+            trainer(tmp_path / "parts", save_every=1e9).run(resume=True)
+    trainer(tmp_path / "parts").run(resume=True)
+    assert [int(row["step"]) for row in log(tmp_path / "parts")] == [1, 2, 3, 4, 5, 6]
+    whole, parts = (final_state(tmp_path / name) for name in ("whole", "parts"))
+    assert_same(whole["weights"], parts["weights"])
+
+
+def test_training_improves_the_objective(tmp_path):
+    preset = TINY.replace(steps=60, warmup=5, lr=3e-3, n_kernels=16, max_budget=3)
+    trainer(tmp_path, preset, validate_every=10, validation_tasks=64).run()
+    scores = [float(r["validation_objective"]) for r in log(tmp_path) if r["validation_objective"]]
+    assert max(scores) > scores[0] + 0.02
+
+
+def test_best_policy_is_kept_with_its_header(tmp_path):
+    best = trainer(tmp_path).run()
+    network, header = load_policy(tmp_path / "policy.safetensors", safe=True)
+    assert header["validation"]["objective"] == best
+    assert Preset.from_dict(header["preset"]) == TINY
+    assert header["max_budget"] == TINY.max_budget
+    assert header["noise_std"] == pytest.approx([0.01, 0.1962], abs=1e-4)
+    state = final_state(tmp_path)
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, state["best"]["average"][name])
+
+
+def test_collapse_rolls_back_to_the_best(tmp_path, monkeypatch):
+    scores = iter([1.0, 2.0, 1.0])
+
+    def fake(network, preset, n_tasks, seed, rmse):
+        return {"objective": next(scores), "unsafe_share": 0.0}
+
+    monkeypatch.setattr(loop, "evaluate", fake)
+    trainer(tmp_path).run()
+    assert [row["event"] for row in log(tmp_path) if row["validation_objective"]] == [
+        "best",
+        "best",
+        "rolled back",
+    ]
+    state = final_state(tmp_path)
+    assert state["lr_scale"] == 0.5
+    assert_same(state["weights"], state["best"])
+
+
+def test_not_finite_steps_are_skipped_and_then_stop_the_run(tmp_path, monkeypatch):
+    def bad(name, rollout, tasks, gamma):
+        return rollout.X.sum() * torch.tensor(float("nan"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "objective", bad)
+        patch.setattr(loop, "evaluate", lambda *a, **k: {"objective": 0.0, "unsafe_share": 0.0})
+        with pytest.raises(TrainingError, match="no finite gradient"):
+            trainer(tmp_path, TINY.replace(steps=20)).run()
+    assert [row["event"] for row in log(tmp_path)].count("skipped") == 9  # one is also "best"
+    state = final_state(tmp_path)
+    assert state["step"] == 10
+    assert all(torch.isfinite(v).all() for v in state["weights"]["network"].values())
+
+
+def test_folder_in_use(tmp_path):
+    trainer(tmp_path).run()
+    with pytest.raises(TrainingError, match="already holds a run"):
+        trainer(tmp_path).run()
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(TrainingError, match="holds no run"):
+        trainer(tmp_path).run(resume=True)
+
+
+def test_resume_with_another_preset(tmp_path):
+    trainer(tmp_path).run()
+    with pytest.raises(TrainingError, match=r"gamma \(run: 0.05, asked: 0.1\)"):
+        trainer(tmp_path, TINY.replace(gamma=0.1)).run(resume=True)
+
+
+def test_global_generators_are_left_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trainer(tmp_path).run()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_interrupt_saves_and_resumes(tmp_path):
+    """A real process, a real Ctrl-C."""
+    command = [sys.executable, "-m", "sklearn_asal", "train", "safe-2d", "--out", str(tmp_path)]
+    command += "--batch 5 --n-init 2 --max-budget 3 --embedding 16 --hidden 16 --heads 2".split()
+    command += "--steps 100000 --validate-every 100000 --threads 1".split()
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "log.csv").exists() or len(log(tmp_path)) < 3:
+        assert process.poll() is None, process.stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert "go on with --resume" in output
+    state = final_state(tmp_path)
+    assert state["step"] == len(log(tmp_path)) >= 3

@@ -1,0 +1,68 @@
+import pytest
+
+from sklearn_asal.trainer.presets import PRESETS, Preset
+from sklearn_asal.trainer.priors import Uniform
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_round_trip(name):
+    preset = PRESETS[name]
+    assert preset.name == name
+    assert Preset.from_dict(preset.to_dict()) == preset
+
+
+def test_round_trip_by_dimension():
+    preset = Preset(lengthscale=Uniform((0.1, 0.2), (0.5, 0.9)))
+    assert Preset.from_dict(preset.to_dict()) == preset
+
+
+def test_paper_values():
+    preset = PRESETS["safe-2d"]
+    assert (preset.n_features, preset.n_init, preset.max_budget, preset.gamma) == (2, 5, 40, 0.05)
+    assert (preset.n_kernels, preset.n_functions, preset.n_noises, preset.n_fourier) == (
+        10,
+        5,
+        1,
+        100,
+    )
+    assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 512, 8, 2)
+
+
+def test_cosine_schedule():
+    preset = Preset(steps=1000, warmup=100, lr=1e-3, final_lr=0.1)
+    rates = [preset.learning_rate(step) for step in range(1000)]
+    assert rates[0] == pytest.approx(1e-5)
+    assert max(rates) == pytest.approx(1e-3)
+    assert rates[99:] == sorted(rates[99:], reverse=True)
+    assert rates[-1] == pytest.approx(1e-4, rel=0.01)
+
+
+def test_step_schedule_is_the_papers():
+    preset = Preset(schedule="step", lr=1e-4)
+    assert preset.learning_rate(49) == 1e-4
+    assert preset.learning_rate(50) == pytest.approx(0.98e-4)
+    assert preset.learning_rate(10_000 - 1) == pytest.approx(1e-4 * 0.98**199)
+
+
+def test_with_batch():
+    assert Preset().with_batch(100).batch == 100
+    with pytest.raises(ValueError, match="multiple of"):
+        Preset().with_batch(7)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("n_features", 0),
+        ("objective", "X"),
+        ("schedule", "linear"),
+        ("output", "relu"),
+        ("gamma", 1.0),
+        ("lr", 0.0),
+        ("average", 1.0),
+        ("steps", 0),
+    ],
+)
+def test_bad_field_is_named(field, value):
+    with pytest.raises(ValueError, match=field):
+        Preset(**{field: value})
