@@ -36,9 +36,9 @@ def _add_demo(commands):
 
 
 def _demo(arguments):
-    from .demo import run
+    from .demo import demo
 
-    run(arguments.queries, arguments.seed, arguments.out, arguments.data_home)
+    demo(arguments.queries, arguments.seed, arguments.out, arguments.data_home)
 
 
 # -- train ---------------------------------------------------------------------------------

@@ -82,10 +82,13 @@ class HistoryEncoder(nn.Module):
     n_features : int
     embedding, hidden, heads, layers : int
         See :class:`PolicyNetwork`.
+    scale : float, default=1.0
+        Constant factor on the sum.
     """
 
-    def __init__(self, n_features, embedding, hidden, heads, layers):
+    def __init__(self, n_features, embedding, hidden, heads, layers, scale=1.0):
         super().__init__()
+        self.scale = scale
         self.embed = _mlp(n_features + 1, hidden, embedding)
         self.layers = nn.ModuleList(AttentionLayer(embedding, heads) for _ in range(layers))
         self.linear = nn.Linear(embedding, embedding)
@@ -118,7 +121,7 @@ class HistoryEncoder(nn.Module):
         else:
             weight = mask.to(attended.dtype).unsqueeze(-1)
             total, count = (attended * weight).sum(1), weight.sum(1)
-        return F.linear(total, self.linear.weight) + count * self.linear.bias
+        return self.scale * (F.linear(total, self.linear.weight) + count * self.linear.bias)
 
 
 class PolicyNetwork(nn.Module):
@@ -150,7 +153,10 @@ class PolicyNetwork(nn.Module):
         Largest budget of the training; sets the scale of the budget's input.
     standardize : bool, default=True
         Bring x (uniform on the unit cube) and the budget (uniform up to
-        ``max_budget``) to zero mean and unit variance; the paper feeds them raw.
+        ``max_budget``) to zero mean and unit variance, and the sums over observations
+        to about unit size, by a constant factor of ``2 / max_budget``. The paper leaves
+        all three raw; the functions that can be expressed are the same, but a step of
+        the optimiser then moves the answer further the more observations there are.
     centre_gain : float, default=0.05
         Factor on the last layer's initial weights. Below one, the first queries
         lie near the centre, with the output mapping unsaturated.
@@ -189,7 +195,8 @@ class PolicyNetwork(nn.Module):
         self.n_features = n_features
         self.safe = safe
         self.output = output
-        encoder = (n_features, embedding, hidden, heads, layers)
+        scale = 2 / max_budget if standardize else 1.0
+        encoder = (n_features, embedding, hidden, heads, layers, scale)
         self.history = HistoryEncoder(*encoder)
         self.safety_history = HistoryEncoder(*encoder) if safe else None
         self.budget = _mlp(1, hidden, embedding) if budget else None

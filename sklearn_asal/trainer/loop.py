@@ -240,12 +240,13 @@ class Trainer:
         self.optimizer.load_state_dict(copy.deepcopy(weights["optimizer"]))
 
     def _restore(self, state):
-        saved, asked = state["preset"], self.preset.to_dict()
-        changed = [k for k in asked if saved.get(k) != asked[k]]
+        # Through a preset, so that fields younger than the run have their defaults.
+        saved, asked = Preset.from_dict(state["preset"]).to_dict(), self.preset.to_dict()
+        changed = [k for k in asked if saved[k] != asked[k]]
         if changed:
             raise TrainingError(
                 f"{self.out} holds a run with another preset; different: "
-                + ", ".join(f"{k} (run: {saved.get(k)}, asked: {asked[k]})" for k in changed)
+                + ", ".join(f"{k} (run: {saved[k]}, asked: {asked[k]})" for k in changed)
             )
         self._load_weights(state["weights"])
         self.generator.set_state(state["generator"].cpu())

@@ -3,6 +3,8 @@
 With ``K + s2 I = L L'`` and ``w = L^-1 (values - mean)``, the i-th value given all
 before it is normal with standard deviation ``L_ii`` and mean ``value_i - L_ii w_i``.
 So neither the joint density nor the sequence of predictions needs a loop over time.
+
+Every objective takes a rollout and its tasks and returns one value for each task.
 """
 
 import math
@@ -15,66 +17,103 @@ SMALLEST_GAMMA = 1e-5
 
 
 class Conditionals:
-    """Each value given all before it, under a Gaussian process.
+    """Each value given all before it, for jointly normal values.
 
     Parameters
     ----------
-    kernel : Kernel
-    x : Tensor of shape (B, N, D)
+    covariance : Tensor of shape (B, N, N)
+        Noise included.
     values : Tensor of shape (B, N)
     mask : bool Tensor of shape (B, N)
         Values that are False are left out, as if they did not exist.
     mean : Tensor of shape (B, N), optional
-        Prior mean; zero if not given.
+        Zero if not given.
 
     Attributes
     ----------
     mean, std : Tensor of shape (B, N)
-        Predictive mean and standard deviation (noise included), in float64.
+        Predictive mean and standard deviation.
     surprise : Tensor of shape (B, N)
         ``-log p(value_i | values before)``; zero where masked.
+    entropy : Tensor of shape (B, N)
+        Its expectation, which does not depend on the values; zero where masked.
     """
 
-    def __init__(self, kernel, x, values, mask, mean=None):
-        x, values = x.double(), values.double()
-        real = mask.double()
-        residual = values if mean is None else values - mean.double()
-        residual = residual * real
-        # A masked point becomes a row of the identity, which conditions nothing.
-        K = kernel.gram(x) * real[:, :, None] * real[:, None, :]
-        K = K + torch.diag_embed(torch.where(mask, kernel.noise[:, None], 1.0))
-        L = torch.linalg.cholesky(K)
+    def __init__(self, covariance, values, mask, mean=None):
+        real = mask.to(values.dtype)
+        residual = (values if mean is None else values - mean) * real
+        # A masked value becomes a row of the identity, which conditions nothing.
+        covariance = covariance * (real[:, :, None] * real[:, None, :])
+        L = torch.linalg.cholesky(covariance + torch.diag_embed(1 - real))
         w = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
         self.std = L.diagonal(dim1=1, dim2=2)
         self.mean = values - self.std * w
-        self.surprise = (0.5 * w.square() + self.std.log() + HALF_LOG_2PI) * real
+        log_std = self.std.log() + HALF_LOG_2PI
+        self.surprise = (0.5 * w.square() + log_std) * real
+        self.entropy = (0.5 + log_std) * real
 
 
-def entropy(rollout, tasks):
-    """H: surprise of the queried outputs an observation (eq-gp_logprob_objective).
+def covariance(kernel, x):
+    """Covariance of noisy observations, ``(B, N, D) -> (B, N, N)``, in float64."""
+    x = x.double()
+    return kernel.gram(x) + torch.diag_embed(kernel.noise[:, None].expand(x.shape[:2]))
+
+
+def an_observation(values, rollout):
+    """Sum over the queried points, divided by the number of all observations."""
+    return (values * rollout.queried).sum(1) / rollout.mask.sum(1)
+
+
+def entropy(rollout, tasks, expected=False):
+    """H, the surprise of the queried outputs (eq-gp_logprob_objective).
+
+    Parameters
+    ----------
+    rollout : Rollout
+    tasks : Tasks
+    expected : bool, default=False
+        H_mean instead, the entropy, for which only the inputs matter (eq-gp_entropy_objective).
 
     Returns
     -------
     Tensor of shape (B,)
     """
-    y = Conditionals(tasks.kernel, rollout.X, rollout.Y, rollout.mask)
-    return (y.surprise * rollout.queried).sum(1) / rollout.mask.sum(1)
+    y = Conditionals(covariance(tasks.kernel, rollout.X), rollout.Y.double(), rollout.mask)
+    return an_observation(y.entropy if expected else y.surprise, rollout)
 
 
-def log_unsafe(rollout, tasks):
-    """Log-probability that each point is measured as unsafe, given all before it.
+def reduced_entropy(rollout, tasks, expected=False):
+    """I, the entropy less what is left of it when a grid is known too.
 
-    Returns
-    -------
-    Tensor of shape (B, N)
+    eq-gp_logprob_reduction_objective, or where ``expected`` I_mean
+    (eq-gp_entropy_reduction_objective). Parameters and return value as in
+    :func:`entropy`; the tasks need a ``grid``.
+    """
+    grid = tasks.grid
+    X, Y = rollout.X.double(), rollout.Y.double()
+    cross = grid.cross(tasks.kernel, X)
+    # Given the grid: Schur complement of its block, which is factorised once a kernel.
+    given = covariance(tasks.kernel, X) - cross.transpose(1, 2) @ cross
+    mean = torch.bmm(cross.transpose(1, 2), grid.whitened[..., None])[..., 0]
+    y = Conditionals(given, Y, rollout.mask, mean)
+    left = an_observation(y.entropy if expected else y.surprise, rollout)
+    return entropy(rollout, tasks, expected) - left
+
+
+def unsafe_margin(rollout, tasks):
+    """How many standard deviations below the limit each safety prediction is, ``(B, N)``.
+
+    Each prediction is given all measurements before it; the probability of
+    being measured as unsafe is the normal distribution function at this.
     """
     mean = tasks.safety_mean(rollout.X.double())
-    z = Conditionals(tasks.safety_kernel, rollout.X, rollout.Z, rollout.mask, mean)
-    return torch.special.log_ndtr(-z.mean / z.std)
+    K = covariance(tasks.safety_kernel, rollout.X)
+    z = Conditionals(K, rollout.Z.double(), rollout.mask, mean)
+    return -z.mean / z.std
 
 
-def safe_entropy(rollout, tasks, gamma):
-    """S_H: entropy less the unsafe log-probabilities (eq-safe_gp_logprob_objective).
+def safe_entropy(rollout, tasks, gamma, expected=False):
+    """S_H, entropy less the unsafe log-probabilities (eq-safe_gp_logprob_objective).
 
     Parameters
     ----------
@@ -82,20 +121,80 @@ def safe_entropy(rollout, tasks, gamma):
     tasks : Tasks
     gamma : float
         A probability of being unsafe below this one is as good as none.
+    expected : bool, default=False
+        S_Hmean instead.
 
     Returns
     -------
     Tensor of shape (B,)
     """
-    unsafe = log_unsafe(rollout, tasks).clamp_min(math.log(max(gamma, SMALLEST_GAMMA)))
-    penalty = (unsafe * rollout.queried).sum(1) / rollout.mask.sum(1)
-    return entropy(rollout, tasks) - penalty
+    unsafe = torch.special.log_ndtr(unsafe_margin(rollout, tasks))
+    unsafe = unsafe.clamp_min(math.log(max(gamma, SMALLEST_GAMMA)))
+    return entropy(rollout, tasks, expected) - an_observation(unsafe, rollout)
+
+
+def safe_entropy_division(rollout, tasks, expected=False):
+    """Entropy plus the safe log-probabilities (eq-safe_gp_logprob_division_objective)."""
+    safe = torch.special.log_ndtr(-unsafe_margin(rollout, tasks))
+    return entropy(rollout, tasks, expected) + an_observation(safe, rollout)
+
+
+def contrastive_bound(rollout, tasks):
+    """The bound of DAD: how well the true function stands out (eq-dad_objective).
+
+    The likelihood of all observations under the true function against its mean over
+    that function and the contrastive ones.
+
+    Returns
+    -------
+    Tensor of shape (B,)
+    """
+
+    def log_likelihood(values):
+        # values: (B, functions, N)
+        noise = tasks.kernel.noise.to(values.dtype)[:, None]
+        square = (rollout.Y[:, None] - values).square() * rollout.mask[:, None]
+        return -0.5 * square.sum(-1) / noise
+
+    # The normalising constants are the same for every function and cancel.
+    true = log_likelihood(tasks.f(rollout.X)[:, None])
+    others = log_likelihood(tasks.contrast(rollout.X))
+    each = torch.cat([true, others], 1)
+    return true[:, 0] - each.logsumexp(1) + math.log(each.shape[1])
+
+
+#: By name: the function, and what it takes besides rollout and tasks.
+OBJECTIVES = {
+    "H": (entropy, {}),
+    "H_mean": (entropy, {"expected": True}),
+    "I": (reduced_entropy, {}),
+    "I_mean": (reduced_entropy, {"expected": True}),
+    "S_H": (safe_entropy, {}),
+    "S_Hmean": (safe_entropy, {"expected": True}),
+    "S_H_division": (safe_entropy_division, {}),
+    "S_Hmean_division": (safe_entropy_division, {"expected": True}),
+    "DAD": (contrastive_bound, {}),
+}
 
 
 def objective(name, rollout, tasks, gamma):
-    """An objective by its name, ``"H"`` or ``"S_H"``, one value a task."""
-    if name == "H":
-        return entropy(rollout, tasks)
-    if name == "S_H":
-        return safe_entropy(rollout, tasks, gamma)
-    raise ValueError(f"objective must be 'H' or 'S_H', got {name!r}")
+    """An objective by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``OBJECTIVES``.
+    rollout : Rollout
+    tasks : Tasks
+        With what the objective needs: a grid for I, contrastive functions for DAD, safety for S.
+    gamma : float
+        Tolerance of S_H and S_Hmean; the others take no notice.
+
+    Returns
+    -------
+    Tensor of shape (B,)
+    """
+    function, options = OBJECTIVES[name]
+    if function is safe_entropy:
+        options = {**options, "gamma": gamma}
+    return function(rollout, tasks, **options)

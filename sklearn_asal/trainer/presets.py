@@ -4,10 +4,8 @@ import dataclasses
 import json
 import math
 
+from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, ShiftedExponential, Uniform
-
-# By whether there is a safety signal.
-OBJECTIVES = {False: ("H",), True: ("S_H", "H")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +23,12 @@ class Preset:
         Initial points; largest number of queries T.
     random_budget : bool
         Draw T_sim uniformly from 1 to T for each task, instead of T.
-    objective : {"H", "S_H"}
+    objective : str
+        A key of :data:`~sklearn_asal.trainer.objectives.OBJECTIVES`.
+    n_grid : int
+        Grid points of I and I_mean.
+    n_contrastive : int
+        Contrastive functions of DAD.
     gamma : float
         Tolerance of the safe objectives (eq-safe_gp_logprob_objective).
     lengthscale, safety_lengthscale : Uniform or ShiftedExponential
@@ -68,6 +71,8 @@ class Preset:
     max_budget: int = 40
     random_budget: bool = True
     objective: str = "S_H"
+    n_grid: int = 0
+    n_contrastive: int = 0
     gamma: float = 0.05
     lengthscale: Uniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     variance: Uniform = Uniform(0.9616, 1.0)
@@ -87,13 +92,13 @@ class Preset:
     centre_gain: float = 0.05
     budget_encoder: bool = True
     steps: int = 2000
-    lr: float = 3e-4
+    lr: float = 5e-4
     schedule: str = "cosine"
-    warmup: int = 200
+    warmup: int = 100
     final_lr: float = 0.02
     clip_query: float = 3.0
     clip_norm: float = 1.0
-    average: float = 0.0
+    average: float = 0.98
     seed: int = 0
 
     def __post_init__(self):
@@ -105,7 +110,7 @@ class Preset:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name, choices in {
-            "objective": OBJECTIVES[self.safe],
+            "objective": tuple(OBJECTIVES),
             "schedule": ("cosine", "step"),
             "output": ("sin", "tanh"),
         }.items():
@@ -113,12 +118,27 @@ class Preset:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}"
                 )
+        if self.objective.startswith("S_") and not self.safe:
+            raise ValueError(f"objective {self.objective!r} needs safe=True")
+        for name, needed in (("n_grid", self.needs_grid), ("n_contrastive", self.needs_contrast)):
+            if needed and getattr(self, name) < 1:
+                raise ValueError(f"objective {self.objective!r} needs {name}, got 0")
         if not 0 <= self.gamma < 1:
             raise ValueError(f"gamma must be in [0, 1), got {self.gamma}")
         if not self.lr > 0:
             raise ValueError(f"lr must be positive, got {self.lr}")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must be in [0, 1), got {self.average}")
+
+    @property
+    def needs_grid(self):
+        """Whether the objective compares with a grid."""
+        return self.objective in ("I", "I_mean")
+
+    @property
+    def needs_contrast(self):
+        """Whether the objective compares with other functions."""
+        return self.objective == "DAD"
 
     @property
     def batch(self):
@@ -193,10 +213,46 @@ class Preset:
         return dataclasses.replace(self, **changes)
 
 
+# Unconstrained policies: objective I, batch 10 x 5 x 10 (table "Batch sizes").
+_AL = Preset(
+    safe=False, objective="I", n_grid=100, n_init=1, max_budget=30, n_noises=10, steps=3000
+)
+# DAD: one length, no budget encoder, 200 contrastive functions.
+_DAD = _AL.replace(
+    objective="DAD",
+    n_grid=0,
+    n_contrastive=200,
+    n_functions=1,
+    random_budget=False,
+    budget_encoder=False,
+)
+_FLUID = Uniform(
+    (0.24, 1.59, 0.415, 0.3, 0.15, 1.7, 0.22), (0.72, 4.77, 1.245, 0.9, 0.45, 5.1, 0.66)
+)
+
+#: By name, the policies of the paper.
 PRESETS = {
     preset.name: preset
     for preset in (
         Preset("safe-2d"),
         Preset("safe-3d", n_features=3, max_budget=60),
+        Preset(
+            "safe-7d-fluid",
+            n_features=7,
+            n_init=10,
+            max_budget=100,
+            lengthscale=_FLUID,
+            safety_lengthscale=_FLUID,
+            safety_shape=Uniform(
+                (10.42, 1.57, 6.02, 8.33, 16.66, 1.47, 11.36),
+                (41.66, 6.29, 24.1, 33.34, 66.67, 5.89, 45.45),
+            ),
+        ),
+        _AL.replace(name="1d", n_features=1),
+        _AL.replace(name="2d"),
+        _AL.replace(name="5d", n_features=5, n_init=20, max_budget=40, n_grid=500),
+        _DAD.replace(name="dad-1d", n_features=1, max_budget=20),
+        _DAD.replace(name="dad-2d"),
+        _DAD.replace(name="dad-5d", n_features=5, n_init=20, max_budget=40),
     )
 }

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from .fourier import FourierFunctions
 from .priors import Kernel, SafetyMean, draw_kernels, draw_safety_means
+from .references import Contrast, Grid, measure
 
 # The part of each axis that the initial points of a safe campaign come from, and
 # how many rounds of drawing there are (alg-initial_sample).
@@ -32,6 +33,8 @@ class Tasks:
         The same for the safety function ``q = safety_mean + q_raw``; None without one.
     X, Y, Z : Tensor of shape (B, n_init, D), (B, n_init) and (B, n_init)
         Initial observations; Z is None without a safety function.
+    grid, contrast : Grid and Contrast
+        Where the objective needs them.
     """
 
     kernel: Kernel
@@ -45,6 +48,8 @@ class Tasks:
     X: torch.Tensor | None = None
     Y: torch.Tensor | None = None
     Z: torch.Tensor | None = None
+    grid: Grid | None = None
+    contrast: Contrast | None = None
 
     def __len__(self):
         return len(self.n_queries)
@@ -59,8 +64,9 @@ class Tasks:
         return self.safety_mean(x) + self.q_raw(x)
 
     def head(self, n):
-        """The first ``n`` tasks."""
+        """The first ``n`` tasks, without what only objectives need."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields |= {"grid": None, "contrast": None}
         return Tasks(**{k: v if v is None else v[:n] for k, v in fields.items()})
 
 
@@ -119,25 +125,33 @@ def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=No
     n_queries = _draw_lengths(preset, B, n_queries, options)
     noise = torch.randn((2, B, int(n_queries[0])), **options)
 
+    of_kernel = order // (n_functions * n_noises)
+
     def draw_functions(lengthscale, mean_variance=0.0):
         kernel = draw_kernels(
             n_kernels, preset.n_features, lengthscale, preset.variance, generator, mean_variance
         )
         functions = FourierFunctions(kernel.repeat(n_functions), generator, preset.n_fourier)
-        return kernel[order // (n_functions * n_noises)], functions[order // n_noises]
+        return kernel, functions[order // n_noises]
 
-    kernel, f = draw_functions(preset.lengthscale)
+    kernels, f = draw_functions(preset.lengthscale)
+    kernel = kernels[of_kernel]
     tasks = Tasks(kernel, f, n_queries, noise[0] * kernel.noise.sqrt().float()[:, None])
     if preset.safe:
         c2 = preset.mean_variance
-        tasks.safety_kernel, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
+        safety_kernels, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
+        tasks.safety_kernel = safety_kernels[of_kernel]
         mean = draw_safety_means(n_kernels, preset.n_features, preset.safety_shape, generator, c2)
-        tasks.safety_mean = mean[order // (n_functions * n_noises)]
+        tasks.safety_mean = mean[of_kernel]
         tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
         tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)
     else:
         tasks.X = torch.rand((B, preset.n_init, preset.n_features), **options)
-        tasks.Y = _measure(f, tasks.X, kernel, options)
+        tasks.Y = measure(f, tasks.X, kernel, options)
+    if preset.needs_grid:
+        tasks.grid = Grid(kernels, of_kernel, f, preset.n_grid, options)
+    if preset.needs_contrast:
+        tasks.contrast = Contrast(kernels, of_kernel, preset, generator)
     return tasks
 
 
@@ -146,11 +160,6 @@ def _draw_lengths(preset, n_tasks, n_queries, options):
         drawn = torch.randint(1, preset.max_budget + 1, (n_tasks,), **options)
         return drawn.sort(descending=True).values
     return torch.full((n_tasks,), n_queries or preset.max_budget, device=options["device"])
-
-
-def _measure(function, x, kernel, options):
-    noise = torch.randn(x.shape[:2], **options)
-    return function(x) + noise * kernel.noise.sqrt().to(x.dtype)[:, None]
 
 
 def _draw_safe_initial(tasks, preset, options):
@@ -162,8 +171,8 @@ def _draw_safe_initial(tasks, preset, options):
     low, high = CENTRE
     n = preset.n_init
     x = low + (high - low) * torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
-    y = _measure(tasks.f, x, tasks.kernel, options)
-    z = _measure(tasks.q, x, tasks.safety_kernel, options)
+    y = measure(tasks.f, x, tasks.kernel, options)
+    z = measure(tasks.q, x, tasks.safety_kernel, options)
     first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
     x = x.gather(1, first[..., None].expand(-1, -1, preset.n_features))
     return x, y.gather(1, first), z.gather(1, first)

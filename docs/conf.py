@@ -1,0 +1,27 @@
+"""Sphinx configuration."""
+
+import sklearn_asal
+
+project = "sklearn-asal"
+author = "the sklearn-asal developers"
+copyright = "2026, the sklearn-asal developers"
+release = version = sklearn_asal.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["dollarmath"]
+autosummary_generate = True
+numpydoc_show_class_members = False
+exclude_patterns = ["_build", "auto_examples/*.ipynb"]
+html_theme = "pydata_sphinx_theme"
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+}

@@ -1,0 +1,83 @@
+"""
+Raw units, a limit from above, a table of data
+==============================================
+
+A reactor is run at a temperature and a feed rate. The yield shall be learned; the pressure must not
+pass 6 bar. Nothing is scaled by hand: bounds, limit and scales are given in the units of the
+instruments.
+"""
+
+# %%
+# The reactor
+# -----------
+# A made-up one. Pressure rises with both inputs, and faster when both are high.
+
+import numpy as np
+import pandas as pd
+
+from sklearn_asal import AmortizedSafeQuerier
+
+rng = np.random.default_rng(0)
+
+
+def run_experiment(x):
+    """Yield in percent and pressure in bar at a temperature in °C and a feed rate in l/h."""
+    t, f = (x[:, 0] - 360) / 60, (x[:, 1] - 12) / 8
+    pressure = 4.0 + 1.4 * t + 1.1 * f + 0.8 * t * f
+    yield_ = 55 + 15 * np.sin(1.5 * t) * np.cos(1.2 * f) + 5 * f
+    noise = rng.normal(scale=[[0.5], [0.05]], size=(2, len(x)))
+    return yield_ + noise[0], pressure + noise[1]
+
+
+# %%
+# The first experiments
+# ---------------------
+# Five of them, near the centre, where the reactor is known to be safe.
+
+X = pd.DataFrame(
+    {"temperature": rng.uniform(352, 368, 5), "feed_rate": rng.uniform(11, 13, 5)}
+)
+y, z = run_experiment(X.to_numpy())
+
+# %%
+# The querier
+# -----------
+# The scales need not be exact: the yield lies around 55 and varies by some 10, the pressure
+# varies by some 2 bar.
+
+querier = AmortizedSafeQuerier(
+    "2d",
+    bounds=[(300, 420), (4, 20)],
+    budget=25,
+    safety_threshold=6.0,
+    safe_when="below",
+    y_loc=55,
+    y_scale=10,
+    z_scale=2.0,
+)
+querier.fit(X, y, z)
+print(querier.safety_rule)
+print(querier.feature_names_in_)
+
+# %%
+# Run it
+# ------
+
+for _ in range(25):
+    x_next = querier.query()
+    querier.tell(x_next, *run_experiment(x_next))
+
+log = pd.DataFrame(querier.X_, columns=querier.feature_names_in_)
+log = log.assign(yield_percent=querier.y_, pressure_bar=querier.z_)
+print(log.round(2).to_string())
+print(f"highest pressure: {querier.z_.max():.2f} bar")
+
+# %%
+# An experiment that went elsewhere
+# ---------------------------------
+# Tell the querier what was measured, not what was proposed. Here the valve overshot.
+
+x_next = querier.set_params(budget=30).query()
+x_actual = x_next + [[0.8, -0.1]]
+querier.tell(x_actual, *run_experiment(x_actual))
+print(f"proposed {x_next[0].round(2)}, measured {querier.X_[-1].round(2)}")

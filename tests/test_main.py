@@ -1,0 +1,91 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sklearn_asal.__main__ import main
+from sklearn_asal.policies import load_policy, shipped
+from sklearn_asal.trainer.presets import Preset
+from sklearn_asal.trainer.priors import Uniform
+
+TINY = (
+    "--n-features 1 --n-init 2 --max-budget 3 --n-fourier 20 --embedding 16 --hidden 16 --heads 2 "
+    "--batch 5 --steps 4 --warmup 1 --validate-every 2 --validation-tasks 8"
+).split()
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def test_train_then_evaluate(tmp_path, capsys):
+    out = tmp_path / "run"
+    changes = "--lengthscale uniform:0.1,0.4 --gamma 0.1 --no-standardize --output tanh".split()
+    assert run("train", "safe-2d", "--out", out, *TINY, *changes) == 0
+    assert "best validation objective" in capsys.readouterr().out
+    _, header = load_policy(out / "policy.safetensors", safe=True)
+    preset = Preset.from_dict(header["preset"])
+    assert preset.lengthscale == Uniform(0.1, 0.4)
+    assert (preset.gamma, preset.standardize, preset.output) == (0.1, False, "tanh")
+    assert (preset.n_kernels, preset.n_functions) == (1, 5)
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 10) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result.keys() >= {"objective", "unsafe_share", "gp_test_rmse"}
+    assert result["tasks"] == 10
+
+
+def test_train_again_and_resume(tmp_path, capsys):
+    assert run("train", "safe-2d", "--out", tmp_path, *TINY) == 0
+    assert run("train", "safe-2d", "--out", tmp_path, *TINY) == 1
+    assert "already holds a run" in capsys.readouterr().err
+    assert run("train", "safe-2d", "--out", tmp_path, "--resume", *TINY) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gamma", "2"], "gamma must be in"),
+        (["--batch", "7"], "batch must be a multiple"),
+        (["--output", "relu"], "output must be one of"),
+    ],
+)
+def test_bad_field(tmp_path, capsys, arguments, message):
+    assert run("train", "safe-2d", "--out", tmp_path / "run", *arguments) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["train"],
+        ["train", "no-such-preset", "--out", "x"],
+        ["train", "safe-2d", "--out", "x", "--lengthscale", "normal:0,1"],
+        ["evaluate", "x", "--tasks", "0"],
+    ],
+)
+def test_bad_command(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_evaluate_unknown(capsys):
+    assert run("evaluate", "safe-99d") == 1
+    assert "neither a preset" in capsys.readouterr().err
+
+
+def test_info_lists_every_policy(capsys):
+    assert run("info") == 0
+    output = capsys.readouterr().out
+    for safe, name in ((True, "AmortizedSafeQuerier"), (False, "AmortizedQuerier")):
+        for policy in shipped(safe):
+            assert f"{name}({policy!r})" in output
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, sklearn_asal; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
