@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal``: demo, train, evaluate, info."""
+"""``python -m sklearn_asal``: demo, train, evaluate, bench, info."""
 
 import argparse
 import dataclasses
@@ -14,6 +14,7 @@ def main(argv=None):
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
+    _add_bench(commands)
     commands.add_parser("info", help="list the shipped policies").set_defaults(run=_info)
     arguments = parser.parse_args(argv)
     try:
@@ -114,6 +115,15 @@ def _train(arguments):
     )
     best = trainer.run(resume=arguments.resume)
     print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+
+
+# -- bench ---------------------------------------------------------------------------------
+
+
+def _add_bench(commands):
+    from .benchmarks.command import add_arguments
+
+    add_arguments(commands.add_parser("bench", help="compare methods on the paper's ten tasks"))
 
 
 # -- evaluate and info ---------------------------------------------------------------------

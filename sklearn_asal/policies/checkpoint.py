@@ -25,7 +25,7 @@ def save_policy(network, path, header=None):
         JSON-serialisable facts: priors, objective, training, validation. The
         architecture is added here.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     path = Path(path)
     header = dict(header or {}, architecture=network.architecture)
@@ -37,7 +37,7 @@ def save_policy(network, path, header=None):
     }
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        save_file(tensors, temporary, metadata={"format": FORMAT, "header": json.dumps(header)})
+        temporary.write_bytes(save(tensors, {"format": FORMAT, "header": json.dumps(header)}))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

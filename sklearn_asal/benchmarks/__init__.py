@@ -1,0 +1,7 @@
+"""The paper's ten experiments: tasks, protocol, runner and report."""
+
+from .protocol import Record, run
+from .runner import run_cells
+from .tasks import TASKS, Task, Trial, get_task
+
+__all__ = ["TASKS", "Record", "Task", "Trial", "get_task", "run", "run_cells"]

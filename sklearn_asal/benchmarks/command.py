@@ -1,0 +1,104 @@
+"""``python -m sklearn_asal bench``: run, report."""
+
+import argparse
+
+
+def add_arguments(bench):
+    """Add the sub-commands of ``bench`` to its parser.
+
+    Parameters
+    ----------
+    bench : argparse.ArgumentParser
+    """
+    from .methods import METHODS, SUITES
+    from .tasks import TASKS
+
+    commands = bench.add_subparsers(dest="bench_command", required=True)
+    run = commands.add_parser("run", help="run methods on tasks and keep the results")
+    run.add_argument("--out", required=True, help="folder of the results; goes on where it stopped")
+    run.add_argument("--suite", choices=sorted(SUITES), help="default: both")
+    run.add_argument("--tasks", nargs="+", choices=TASKS, metavar="TASK", help=", ".join(TASKS))
+    run.add_argument(
+        "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=", ".join(METHODS)
+    )
+    run.add_argument("--seeds", type=_positive, help="default: 5, or 1 with --quick")
+    run.add_argument("--jobs", type=_positive, default=1, help="processes; default: %(default)s")
+    run.add_argument(
+        "--backend", choices=("loky", "dask", "ray"), default="loky", help="default: %(default)s"
+    )
+    run.add_argument(
+        "--queries", type=_positive, dest="n_queries", help="default: each task's own number"
+    )
+    run.add_argument("--every", type=_positive, help="queries between two RMSEs; default: 1")
+    run.add_argument("--policy", help="policy file for asal and aal; default: the shipped ones")
+    run.add_argument("--pool-size", type=_positive, help="of the task fluid; default: 1000000")
+    run.add_argument("--data-home", help="folder of the data files")
+    run.add_argument(
+        "--quick", action="store_true", help="one seed, two queries: to see that all of it works"
+    )
+    run.set_defaults(run=_run)
+    report = commands.add_parser("report", help="tables and figures of a folder of results")
+    report.add_argument("folder", help="what bench run --out wrote")
+    report.set_defaults(run=_report)
+
+
+def _run(arguments):
+    from .methods import SUITES
+    from .runner import QUICK, run_cells
+    from .summary import markdown, short, summarise
+    from .tasks import TASKS
+
+    suites = [arguments.suite] if arguments.suite else list(SUITES)
+    tasks = arguments.tasks or [name for name, suite in TASKS.items() if suite in suites]
+    strangers = [name for name in tasks if TASKS[name] not in suites]
+    if strangers:
+        raise ValueError(f"--tasks: {', '.join(strangers)} is not of the suite {suites[0]!r}.")
+    options = dict(QUICK) if arguments.quick else {}
+    for name in ("seeds", "n_queries", "every", "pool_size"):
+        if getattr(arguments, name) is not None:
+            options[name] = getattr(arguments, name)
+    # By default each task gets the methods of its own suite.
+    plan = (
+        [(tasks, arguments.methods)]
+        if arguments.methods
+        else [([name for name in tasks if TASKS[name] == suite], SUITES[suite]) for suite in suites]
+    )
+    for names, methods in plan:
+        if names:
+            try:
+                results = run_cells(
+                    arguments.out,
+                    names,
+                    methods,
+                    jobs=arguments.jobs,
+                    backend=arguments.backend,
+                    policy=arguments.policy,
+                    data_home=arguments.data_home,
+                    **options,
+                )
+            except ImportError as error:
+                raise RuntimeError(str(error)) from error
+    print(markdown(*short(summarise(results))))
+    if results.failures:
+        print(f"\n{len(results.failures)} failed (failures.csv), tried again at the next run:")
+        for error in dict.fromkeys(results.failures.values()):
+            cells = [cell for cell, why in results.failures.items() if why == error]
+            tasks, methods, *_ = (
+                ", ".join(dict.fromkeys(map(str, part))) for part in zip(*cells, strict=True)
+            )
+            print(f"- {methods} on {tasks}: {error}")
+    print(f"\n{results.folder / 'results.csv'}")
+    return 0 if results.records else 1
+
+
+def _report(arguments):
+    from .report import report
+
+    print(report(arguments.folder))
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value

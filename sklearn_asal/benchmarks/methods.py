@@ -1,0 +1,86 @@
+"""The methods that are compared, by name (label appendix-experiment_details-gp_modeling).
+
+The Gaussian process methods use this package's surrogates as they come, with weak priors on the
+hyperparameters, where the paper has pure maximum likelihood: little changes without a limit,
+and with one, queries are safe more often.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to make a querier.
+
+    Parameters
+    ----------
+    querier : str
+        Name of a class of ``sklearn_asal``.
+    params : dict
+        Its constructor's parameters.
+    safe : bool
+        Whether it keeps safety measurements within limits, so that it needs a task that has them.
+    label : str
+        What tables and figures call it; the paper's name where it has one.
+    """
+
+    querier: str
+    params: dict = field(default_factory=dict)
+    safe: bool = False
+    label: str = ""
+
+
+#: What each name stands for.
+METHODS = {
+    "asal": Method("AmortizedSafeQuerier", {}, True, "ASAL"),
+    "safe-gp": Method("GPSafeQuerier", {"surrogate": "exact"}, True, "Safe GP AL"),
+    "safe-svgp": Method("GPSafeQuerier", {"surrogate": "sparse"}, True, "Safe SVGP AL"),
+    "safe-mgp": Method("GPSafeQuerier", {"surrogate": "mixture"}, True, "Safe MGP AL"),
+    "min-unsafe": Method("GPSafeQuerier", {"acquisition": "min_unsafe"}, True, "MinUnsafe GP AL"),
+    "safe-random": Method("GPSafeQuerier", {"acquisition": "random"}, True, "Safe Random"),
+    "aal": Method("AmortizedQuerier", {}, False, "AAL"),
+    "gp": Method("GPQuerier", {"surrogate": "exact"}, False, "GP AL"),
+    "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
+    "mgp": Method("GPQuerier", {"surrogate": "mixture"}, False, "MGP AL"),
+    "random": Method("RandomQuerier", {}, False, "Random"),
+}
+
+# The tasks for which the paper gives sparse models 20 inducing points instead of 15.
+_LARGER = "engine", "fluid"
+
+#: The methods of each suite. Those of "al" run on safe tasks, too, and take no notice of safety.
+SUITES = {
+    suite: tuple(name for name, method in METHODS.items() if method.safe == (suite == "safe"))
+    for suite in ("al", "safe")
+}
+
+
+def make(name, task, policy=None):
+    """Build the querier that a method's name stands for.
+
+    Parameters
+    ----------
+    name : str
+        One of ``METHODS``.
+    task : Task
+        Whose tolerance ``gamma`` safe Gaussian process methods take.
+    policy : str or path-like, optional
+        Policy file of the amortised methods; by default the shipped policy that fits the data.
+
+    Returns
+    -------
+    querier : querier
+    """
+    import sklearn_asal
+
+    from ..surrogates import SparseGP
+
+    method = METHODS[name]
+    querier = getattr(sklearn_asal, method.querier)(**method.params)
+    if method.params.get("surrogate") == "sparse" and task.name in _LARGER:
+        querier.set_params(surrogate=SparseGP(n_inducing=20))
+    settings = {"gamma": task.gamma, "policy": policy}
+    known = querier.get_params()
+    return querier.set_params(
+        **{key: value for key, value in settings.items() if value is not None and key in known}
+    )

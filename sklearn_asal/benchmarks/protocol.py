@@ -1,0 +1,159 @@
+"""How a method is judged on a task (label appendix-experiment_details-gp_modeling)."""
+
+import math
+import time
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_scalar
+
+from .. import NoSafeCandidateError
+
+# The likelihood of few points has several maxima; the best of three searches is taken.
+_RESTARTS = 2
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was seen after one query.
+
+    Parameters
+    ----------
+    query : int
+        Number of the query, from 1.
+    rmse : float
+        Root mean square error on the test set of a Gaussian process fitted to all observations so
+        far; NaN where none was fitted.
+    safe_share : float
+        Share of the queries so far that were measured safe; NaN in the suite "al".
+    worst_violation : float
+        How far the worst measurement of the queries so far was on the unsafe side, in the units of
+        z; 0 if none was, NaN in the suite "al".
+    seconds : float
+        Wall-clock time to choose this query. Measuring and fitting the model for ``rmse`` are not
+        part of it.
+    forced : bool
+        No candidate was safe enough for the method, and its least unsafe one was measured.
+    """
+
+    query: int
+    rmse: float
+    safe_share: float
+    worst_violation: float
+    seconds: float
+    forced: bool = False
+
+
+def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
+    """Run one campaign of a querier on a task.
+
+    The querier is cloned, and the clone's bounds, budget, limits and random state are set from the
+    task and the seed, as far as it has such parameters.
+
+    A querier that raises NoSafeCandidateError has its least unsafe candidate measured instead, so
+    that the campaign goes on; ``Record.forced`` says where.
+
+    Parameters
+    ----------
+    querier : querier
+        Any object with the contract of this package: ``get_params``, ``fit``, ``query``, ``tell``.
+    task : Task
+    seed : int
+        Of the trial and of the querier.
+    n_queries : int, default=task.n_queries
+        Number of queries.
+    every : int, default=1
+        The test error is taken after every so many queries, and after the last one.
+    return_querier : bool, default=False
+        Return the clone as well; it holds the observations of the campaign.
+
+    Returns
+    -------
+    records : list of Record
+        One for every query.
+    querier : querier
+        Only with ``return_querier``.
+
+    Raises
+    ------
+    ValueError
+        If the querier needs safety measurements and the task has none, or a number is not
+        positive. Whatever the querier raises is passed on.
+    """
+    n_queries = task.n_queries if n_queries is None else n_queries
+    check_scalar(n_queries, "n_queries", Integral, min_val=1)
+    check_scalar(every, "every", Integral, min_val=1)
+    querier = clone(querier)
+    parameters = querier.get_params()
+    if task.suite == "al" and "safety_threshold" in parameters:
+        raise ValueError(
+            f"{type(querier).__name__} needs safety measurements, and task {task.name!r} has none; "
+            "choose a task of the suite 'safe'."
+        )
+    settings = {
+        "bounds": task.bounds,
+        "budget": n_queries,
+        "random_state": seed,
+        "safety_threshold": task.safety_threshold,
+        "safe_when": task.safe_when,
+    }
+    querier.set_params(**{name: settings[name] for name in settings if name in parameters})
+
+    trial = task.begin(seed)
+    X, y, worst, safe = trial.X, trial.y, 0.0, 0
+    querier.fit(X, y, trial.z)
+    records = []
+    taken = []
+    for query in range(1, n_queries + 1):
+        begun = time.perf_counter()
+        x, index, forced = _choose(querier, trial.pool, taken)
+        seconds = time.perf_counter() - begun
+        taken.append(index)
+        y_new, z_new = trial.measure(x, index)
+        querier.tell(x, y_new, z_new)
+        X, y = np.vstack([X, x]), np.append(y, y_new)
+        if z_new is not None:
+            safe += int(z_new[0] >= 0)
+            worst = max(worst, -float(z_new[0]))
+        due = query % every == 0 or query == n_queries
+        records.append(
+            Record(
+                query,
+                _rmse(X, y, trial.X_test, trial.y_test, task.bounds) if due else math.nan,
+                math.nan if z_new is None else safe / query,
+                math.nan if z_new is None else worst,
+                seconds,
+                forced,
+            )
+        )
+    return (records, querier) if return_querier else records
+
+
+def _choose(querier, pool, taken):
+    """The next point (1, n_features), its row in the pool or None, and whether it was forced."""
+    try:
+        if pool is None:
+            return querier.query(), None, False
+        x, indices = querier.query(pool=pool, return_indices=True)
+        return x, int(indices[0]), False
+    except NoSafeCandidateError as error:
+        x = np.reshape(error.candidate, (1, -1))
+        if pool is None:
+            return x, None, True
+        # The error names a point; of equal rows take one that is not measured yet.
+        distance = np.square(pool.X - x).sum(axis=1)
+        distance[taken] = np.inf
+        index = int(distance.argmin())
+        return pool.X[[index]], index, True
+
+
+def _rmse(X, y, X_test, y_test, bounds):
+    """Test error of a zero-mean Gaussian process with RBF kernel, fitted by maximum likelihood."""
+    from ..surrogates import ExactGP
+
+    low, high = np.asarray(bounds, dtype=float).T
+    model = ExactGP(prior=False, n_restarts=_RESTARTS).fit((X - low) / (high - low), y)
+    mean, _ = model.predict((X_test - low) / (high - low))
+    return float(np.sqrt(np.mean((mean - y_test) ** 2)))

@@ -1,0 +1,119 @@
+"""The folder of a benchmark: finished cells, failed cells, settings."""
+
+import csv
+import io
+import json
+import math
+import os
+from pathlib import Path
+
+from .protocol import Record
+
+COLUMNS = (
+    "task",
+    "method",
+    "seed",
+    "query",
+    "rmse",
+    "safe_share",
+    "worst_violation",
+    "seconds",
+    "forced",
+)
+
+
+class Results:
+    """What a folder holds, in memory and on disk.
+
+    A cell is one (task, method, seed). Files are replaced as a whole, so that a run that is
+    killed leaves finished cells only.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Read if it exists; made by the first :meth:`save`.
+
+    Attributes
+    ----------
+    records : dict of (str, str, int) to list of Record
+        Finished cells (results.csv).
+    failures : dict of (str, str, int) to str
+        Failed cells and why (failures.csv).
+    settings : dict
+        What all cells have in common (settings.json); empty for a new folder.
+
+    Raises
+    ------
+    ValueError
+        If a file of the folder is not what this class writes.
+    """
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.records, self.failures, self.settings = {}, {}, {}
+        path = self.folder / "settings.json"
+        if not path.exists() and (self.folder / "results.csv").exists():
+            raise ValueError(
+                f"{self.folder} holds a results.csv without settings.json, which is not a "
+                "benchmark's; choose another folder."
+            )
+        if path.exists():
+            try:
+                self.settings = json.loads(path.read_text(encoding="utf-8"))
+                self._read()
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{self.folder} holds files that are not a benchmark's ({error}); choose "
+                    "another folder or delete it."
+                ) from error
+
+    def save(self):
+        """Write everything, in an order that does not depend on when cells finished."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._replace("settings.json", json.dumps(self.settings, indent=2) + "\n")
+        lines = []
+        for cell in sorted(self.records):
+            for record in self.records[cell]:
+                values = [getattr(record, column) for column in COLUMNS[3:]]
+                lines.append([*cell, *map(_text, values)])
+        self._replace("results.csv", _csv([COLUMNS, *lines]))
+        lines = [[*cell, self.failures[cell]] for cell in sorted(self.failures)]
+        self._replace("failures.csv", _csv([[*COLUMNS[:3], "error"], *lines]))
+
+    def _read(self):
+        for row in _rows(self.folder / "results.csv"):
+            cell = row["task"], row["method"], int(row["seed"])
+            numbers = [_number(row[column]) for column in COLUMNS[4:8]]
+            record = Record(int(row["query"]), *numbers, row["forced"] == "1")
+            self.records.setdefault(cell, []).append(record)
+        for row in _rows(self.folder / "failures.csv"):
+            self.failures[row["task"], row["method"], int(row["seed"])] = row["error"]
+
+    def _replace(self, name, text):
+        path = self.folder / name
+        part = path.with_name(name + ".part")
+        part.write_text(text, encoding="utf-8", newline="")
+        os.replace(part, path)
+
+
+def _text(value):
+    if isinstance(value, bool | int):
+        return int(value)
+    return "" if math.isnan(value) else repr(float(value))
+
+
+def _number(text):
+    return math.nan if text == "" else float(text)
+
+
+def _rows(path):
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _csv(rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

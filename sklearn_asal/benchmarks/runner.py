@@ -1,0 +1,239 @@
+"""Many campaigns, spread over processes: every method on every task for every seed."""
+
+import hashlib
+import importlib
+import itertools
+import os
+import platform
+import traceback
+from contextlib import ExitStack
+from functools import cache
+from numbers import Integral
+from pathlib import Path
+
+from joblib import Parallel, delayed, parallel_config
+from sklearn.utils import check_scalar
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from .. import __version__
+from .methods import METHODS, make
+from .protocol import run
+from .results import Results
+from .tasks import TASKS, Task, get_task
+
+BACKENDS = "loky", "dask", "ray"
+
+#: What ``--quick`` sets.
+QUICK = {"seeds": 1, "n_queries": 2, "every": 2, "pool_size": 2_000}
+
+# These decide what a number in results.csv means, so that one folder holds one value of each.
+_COMMON = "n_queries", "every", "pool_size"
+
+
+def run_cells(
+    out,
+    tasks,
+    methods,
+    seeds=5,
+    *,
+    jobs=1,
+    backend="loky",
+    n_queries=None,
+    every=1,
+    policy=None,
+    pool_size=None,
+    data_home=None,
+    progress=True,
+):
+    """Run every method on every task for every seed; keep what is finished already.
+
+    Cells finished in an earlier run into the same folder are skipped, failed ones are tried again.
+    Safe methods are left out on tasks without a safety measurement. Results do not depend on
+    ``jobs`` and ``backend``; times do, when processes compete for cores.
+
+    Parameters
+    ----------
+    out : str or path-like
+        Folder of the results.
+    tasks : sequence of str or Task
+        Names of the paper's tasks (see :func:`get_task`) or tasks of your own.
+    methods : sequence of str, or dict of str to querier
+        Names out of ``METHODS``. In a dict, None as the querier stands for the method of that name.
+    seeds : int, default=5
+        Seeds 0 to ``seeds - 1``.
+    jobs : int, default=1
+        Number of processes, each of them kept to one thread. A dask cluster uses all its workers.
+    backend : {"loky", "dask", "ray"}, default="loky"
+        Processes of this machine, or the cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names
+        (without one, dask and ray start workers here).
+    n_queries : int, optional
+        By default every task's own number.
+    every : int, default=1
+        The test error is taken after every so many queries, and after the last one.
+    policy : str or path-like, optional
+        Policy file for the methods asal and aal; by default the shipped policies.
+    pool_size : int, optional
+        Number of trajectories in the pool of "fluid"; a million by default.
+    data_home : str or path-like, optional
+        Folder of the data files.
+    progress : bool, default=True
+        Show a progress bar, if standard error is a terminal.
+
+    Returns
+    -------
+    results : Results
+        Of everything in the folder.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid, nothing would be run, or the folder holds results of other
+        settings. An error within a cell is recorded and not raised.
+    FileNotFoundError
+        If the policy is not there.
+    ImportError
+        If dask's ``distributed`` or ``ray`` is asked for and missing.
+    """
+    for name, value in (("seeds", seeds), ("jobs", jobs), ("every", every)):
+        check_scalar(value, name, Integral, min_val=1)
+    if backend not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
+    tasks = {task.name if isinstance(task, Task) else task: task for task in tasks}
+    methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
+    cells = _cells(tasks, methods, range(seeds))
+
+    results = Results(out)
+    settings = {"n_queries": n_queries, "every": every, "pool_size": pool_size}
+    _settle(results, settings, None if policy is None else Path(policy))
+    results.settings["jobs"] = jobs
+    results.failures = {cell: why for cell, why in results.failures.items() if cell not in cells}
+    left = [cell for cell in cells if cell not in results.records]
+    results.save()
+    if data_home is not None:
+        data_home = str(Path(data_home).expanduser().resolve())
+    options = data_home, pool_size, None if policy is None else str(Path(policy).resolve())
+    calls = (
+        delayed(_run_cell)(tasks[task], method, methods[method], seed, n_queries, every, *options)
+        for task, method, seed in left
+    )
+    with ExitStack() as stack, tqdm(total=len(left), disable=None if progress else True) as bar:
+        _start(stack, backend, jobs)
+        # As they finish, so that whatever ends this run leaves them saved.
+        for cell, records, error in _finished(calls, backend, jobs):
+            if error is None:
+                results.records[cell] = records
+            else:
+                results.failures[cell] = error
+            results.save()
+            bar.set_postfix_str(" ".join(map(str, cell)), refresh=False)
+            bar.update()
+    return results
+
+
+@cache
+def _task(name, data_home, pool_size):
+    return get_task(name, data_home, pool_size=pool_size)
+
+
+def _run_cell(task, method, querier, seed, n_queries, every, data_home, pool_size, policy):
+    """One campaign; returns the cell and its records or its error."""
+    cell = task if isinstance(task, str) else task.name, method, seed
+    try:
+        # One process, one thread: more of them would compete with the other cells.
+        with threadpool_limits(1):
+            if isinstance(task, str):
+                task = _task(task, data_home, pool_size)
+            if querier is None:
+                querier = make(method, task, policy)
+            return cell, run(querier, task, seed, n_queries, every), None
+    except Exception as error:
+        return cell, None, "".join(traceback.format_exception_only(error)).strip()
+
+
+def _cells(tasks, methods, seeds):
+    """All (task, method, seed) that fit together, in the order to run them."""
+    for task, given in tasks.items():
+        if isinstance(given, str) and given not in TASKS:
+            raise ValueError(f"tasks must be out of {', '.join(TASKS)}; got {task!r}.")
+    for method, querier in methods.items():
+        if querier is None and method not in METHODS:
+            raise ValueError(f"methods must be out of {', '.join(METHODS)}; got {method!r}.")
+    cells = []
+    for task, given in tasks.items():
+        suite = TASKS[task] if isinstance(given, str) else given.suite
+        for method, querier in methods.items():
+            safe = METHODS[method].safe if querier is None else _is_safe(querier)
+            if suite == "safe" or not safe:
+                cells += [(task, method, seed) for seed in seeds]
+    if not cells:
+        raise ValueError(
+            f"nothing to run: none of the methods {', '.join(methods) or '(none)'} fits a task of "
+            f"{', '.join(tasks) or '(none)'}; safe methods need tasks of the suite 'safe'."
+        )
+    return cells
+
+
+def _is_safe(querier):
+    return "safety_threshold" in querier.get_params()
+
+
+def _settle(results, settings, policy):
+    """Compare the settings with those of the folder, then write them there."""
+    digest = None
+    if policy is not None:
+        if not policy.is_file():
+            raise FileNotFoundError(f"policy: there is no file {policy}.")
+        digest = hashlib.sha256(policy.read_bytes()).hexdigest()
+    old = results.settings
+    settings = {**settings, "policy": digest}
+    compared = list(_COMMON)
+    if any(method in ("asal", "aal") for _, method, _ in results.records):
+        compared.append("policy")
+    for name in compared if results.records else ():
+        if old.get(name) != settings[name]:
+            raise ValueError(
+                f"{results.folder} holds results with {name}={old.get(name)!r}, but now {name} is "
+                f"{settings[name]!r}. Choose another folder for out, or the same settings."
+            )
+    results.settings = {
+        **settings,
+        "version": __version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, {platform.system()}",
+    }
+
+
+def _finished(calls, backend, jobs):
+    """What the calls return, as they finish."""
+    if backend != "ray":
+        yield from Parallel(return_as="generator_unordered")(calls)
+        return
+    # Ray's backend returns lists only: a few cells at a time.
+    while batch := list(itertools.islice(calls, 4 * jobs)):
+        yield from Parallel()(batch)
+
+
+def _start(stack, backend, jobs):
+    """Make ``backend`` the one that joblib uses, until the stack is closed."""
+    if backend == "dask":
+        client = _optional("distributed", "dask").Client
+        if os.environ.get("DASK_SCHEDULER_ADDRESS"):
+            stack.enter_context(client())
+        else:
+            workers = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None}
+            stack.enter_context(client(**workers))
+    elif backend == "ray":
+        _optional("ray.util.joblib", "ray").register_ray()
+    stack.enter_context(parallel_config(backend=backend, n_jobs=jobs))
+
+
+def _optional(module, backend):
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(
+            f"backend {backend!r} needs the package {package}; install it with pip install "
+            f"{package}, or leave backend at 'loky'."
+        ) from error

@@ -1,0 +1,96 @@
+"""``python -m sklearn_asal bench`` on all ten tasks and the real files."""
+
+import csv
+
+import pytest
+
+from sklearn_asal.__main__ import main
+from sklearn_asal.benchmarks import TASKS
+from sklearn_asal.benchmarks.results import Results
+
+
+def bench(*arguments):
+    return main(["bench", *map(str, arguments)])
+
+
+def test_quick_runs_all_tasks(tmp_path, data_home, capsys):
+    out = tmp_path / "quick"
+    assert bench("run", "--quick", "--data-home", data_home, "--out", out) == 0
+    printed = capsys.readouterr().out
+    results = Results(out)
+    # Policies that are not shipped yet may be missing; nothing else is.
+    assert {method for _, method, _ in results.failures} <= {"asal", "aal"}
+    for task, suite in TASKS.items():
+        methods = {method for name, method, _ in results.records if name == task}
+        assert methods >= {"al": {"gp", "random"}, "safe": {"safe-gp", "safe-random"}}[suite]
+        assert f"| {task} " in printed
+    for (task, method, seed), records in results.records.items():
+        assert seed == 0
+        assert [record.query for record in records] == [1, 2]
+        assert 0 < records[-1].rmse < 3
+        if TASKS[task] == "safe":
+            assert 0 <= records[-1].safe_share <= 1
+        assert f"| {method} " in printed
+
+
+def test_suite_tasks_methods_then_report(tmp_path, policy, capsys):
+    options = ("--queries", 2, "--seeds", 2, "--policy", policy(True), "--out", tmp_path)
+    assert (
+        bench("run", "--suite", "safe", "--tasks", "townsend", "--methods", "asal", *options) == 0
+    )
+    printed = capsys.readouterr().out
+    assert (
+        printed.splitlines()[0].split()
+        == "| task | method | RMSE | safe share | ms a query |".split()
+    )
+    assert "townsend | asal" in printed
+    with (tmp_path / "results.csv").open(newline="") as file:
+        cells = [
+            (row["task"], row["method"], row["seed"], row["query"]) for row in csv.DictReader(file)
+        ]
+    assert cells == [("townsend", "asal", s, q) for s in "01" for q in "12"]
+    assert bench("report", tmp_path) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h2>townsend</h2>" in page
+    assert page.count("<img") == 1
+
+
+def test_failures_are_printed(tmp_path, policy, capsys):
+    tasks = ("--tasks", "simionescu", "townsend")
+    options = ("--queries", 2, "--seeds", 1, "--out", tmp_path, "--policy", policy(True, 3))
+    # Nothing finished: the command as a whole failed.
+    assert bench("run", *tasks, "--methods", "asal", *options) == 1
+    printed = capsys.readouterr().out
+    assert "2 failed" in printed
+    assert "- asal on simionescu, townsend: ValueError: X has 2 features, but policy" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite", "al", "--tasks", "townsend"], "townsend is not of the suite 'al'"),
+        (["--tasks", "sinus", "--methods", "asal"], "none of the methods asal fits"),
+        (["--tasks", "sinus", "--policy", "no-such-file"], "there is no file"),
+    ],
+)
+def test_bad_arguments(tmp_path, capsys, arguments, message):
+    assert bench("run", "--out", tmp_path / "new", *arguments) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_report_of_nothing(tmp_path, capsys):
+    assert bench("report", tmp_path) == 1
+    assert "holds no benchmark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["run"], ["run", "--out", "x", "--tasks", "sinuss"], ["run", "--out", "x", "--jobs", "0"]],
+)
+def test_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        bench(*arguments)
+    assert stop.value.code == 2
+    assert "usage:" in capsys.readouterr().err

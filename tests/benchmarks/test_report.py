@@ -1,0 +1,155 @@
+"""Tables and figures."""
+
+import base64
+import math
+import re
+
+import numpy as np
+import pytest
+
+from sklearn_asal.benchmarks.protocol import Record
+from sklearn_asal.benchmarks.report import figure, report
+from sklearn_asal.benchmarks.results import Results
+from sklearn_asal.benchmarks.summary import markdown, paper_rmse, short, summarise, tables
+
+NAN = math.nan
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two tasks; numbers that can be averaged by hand."""
+    results = Results(tmp_path)
+    results.settings = {"n_queries": 2}
+    for seed, (rmse, share, worst) in enumerate(
+        [(0.1, 1.0, 0.0), (0.2, 0.5, 0.4), (0.6, 1.0, 0.1)]
+    ):
+        results.records["simionescu", "asal", seed] = [
+            Record(1, 1.0 + seed, 1.0, 0.0, 0.002, False),
+            Record(2, rmse, share, worst, 0.004 if seed else 0.008, seed == 1),
+        ]
+    results.records["simionescu", "mine", 0] = [Record(1, NAN, 1, 0, 1), Record(2, 0.5, 1, 0, 1)]
+    results.records["sinus", "gp", 0] = [
+        Record(query, 0.25, NAN, NAN, 0.1) for query in range(1, 21)
+    ]
+    results.failures["sinus", "aal", 0] = "ValueError: no | <policy>\nat all"
+    results.save()
+    return results
+
+
+def test_means_over_seeds(results):
+    lines = summarise(results)
+    # In the order of the paper's tasks and methods; strangers last.
+    assert [(line.task, line.method) for line in lines] == [
+        ("sinus", "gp"),
+        ("simionescu", "asal"),
+        ("simionescu", "mine"),
+    ]
+    line = lines[1]
+    assert (line.seeds, line.queries, line.forced) == (3, 2, 1)
+    # 0.1, 0.2 and 0.6: mean 0.3, variance (0.04 + 0.01 + 0.09) / 2 = 0.07.
+    assert line.rmse == pytest.approx((0.3, math.sqrt(0.07 / 3)))
+    assert line.safe_share == pytest.approx((2.5 / 3, 0.5 / 3))
+    assert line.worst_violation == 0.4
+    # 2, 2, 2, 4, 4 and 8 ms.
+    assert line.milliseconds == pytest.approx(3)
+    assert lines[0].rmse[0] == 0.25
+    assert math.isnan(lines[0].rmse[1])
+    assert math.isnan(lines[0].safe_share[0])
+
+
+def test_tables(results):
+    made = tables(summarise(results))
+    header, (row,) = made["sinus"]
+    assert dict(zip(header, row, strict=True)) == {
+        "method": "GP AL",
+        "seeds": "1",
+        "queries": "20",
+        "RMSE": "0.250",
+        "RMSE, paper": "0.130 ± 0.009",
+        "ms a query": "100",
+    }
+    header, (row, other) = made["simionescu"]
+    assert dict(zip(header, row, strict=True)) == {
+        "method": "ASAL",
+        "seeds": "3",
+        "queries": "2",
+        "RMSE": "0.300 ± 0.153",
+        "RMSE, paper": "",
+        "safe share": "0.833 ± 0.167",
+        "safe share, paper": "> 0.95",
+        "worst violation": "0.40",
+        "forced": "1",
+        "ms a query": "3",
+    }
+    # No standard error of one seed; no exponents in 1000 ms.
+    assert (other[0], other[3], other[-1]) == ("mine", "0.500", "1000")
+
+
+def test_short_table(results):
+    header, rows = short(summarise(results))
+    assert header == ["task", "method", "RMSE", "safe share", "ms a query"]
+    assert rows[0] == ["sinus", "gp", "0.250", "", "100"]
+    assert rows[1] == ["simionescu", "asal", "0.300", "0.833", "3"]
+
+
+def test_paper_figures():
+    assert paper_rmse("sinus", "aal", 20) == (0.14, 0.004)
+    assert paper_rmse("airfoil", "random", 40) == (0.79, 0.047)
+    assert paper_rmse("branin", "gp", 20) == (0.36, 0.014)
+    assert paper_rmse("branin", "gp", 25) is None
+    assert paper_rmse("airfoil", "mgp", 40) is None
+    assert paper_rmse("townsend", "asal", 30) is None
+
+
+def test_markdown():
+    assert markdown(["a", "bcd"], [["xy", "1"], ["z", ""]]).splitlines() == [
+        "| a  | bcd |",
+        "| -- | --- |",
+        "| xy | 1   |",
+        "| z  |     |",
+    ]
+
+
+def test_report(results):
+    path = report(results.folder)
+    assert path == results.folder / "report.html"
+    page = path.read_text(encoding="utf-8")
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert len(pictures) == page.count("<img") == 2
+    # Nothing is loaded from elsewhere.
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
+    for part in ("0.300 ± 0.153", "&gt; 0.95", "0.130 ± 0.009", "no | &lt;policy&gt;"):
+        assert part in page
+    text = (results.folder / "report.md").read_text(encoding="utf-8")
+    for name in ("sinus", "simionescu"):
+        assert f"## {name}\n" in text
+        assert f"](figures/{name}.png)" in text
+        assert (results.folder / "figures" / f"{name}.png").stat().st_size > 5000
+    assert r"ValueError: no \| <policy> at all |" in text
+
+
+def test_figure(results):
+    panels = figure(results, "simionescu").axes
+    assert [panel.get_ylabel() for panel in panels[:2]] == ["RMSE", "share of safe queries"]
+    assert panels[2].get_xscale() == "log"
+    ours, mine = panels[0].lines
+    np.testing.assert_allclose(ours.get_xydata(), [[1, 2], [2, 0.3]])
+    np.testing.assert_allclose(mine.get_xydata(), [[2, 0.5]])
+    np.testing.assert_allclose(panels[1].lines[0].get_xydata(), [[1, 1], [2, 2.5 / 3]])
+    np.testing.assert_allclose([line.get_xdata()[0] for line in panels[2].lines[1::2]], [3, 1000])
+    # Without safety there is no panel for it.
+    assert len(figure(results, "sinus").axes) == 2
+
+
+def test_failures_alone_make_a_report(tmp_path):
+    results = Results(tmp_path)
+    results.failures["sinus", "aal", 0] = "ValueError: no policy"
+    results.save()
+    assert "no policy" in report(tmp_path).read_text()
+
+
+def test_no_benchmark(tmp_path):
+    with pytest.raises(ValueError, match="holds no benchmark; make one with"):
+        report(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,209 @@
+"""Cells, restarts, failures and processes."""
+
+import csv
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.benchmarks.methods import METHODS, SUITES, make
+from sklearn_asal.benchmarks.results import COLUMNS, Results
+from sklearn_asal.benchmarks.runner import run_cells
+from sklearn_asal.benchmarks.tasks import TASKS, get_task
+from sklearn_asal.surrogates import SparseGP
+
+from ..queriers import BestSafeQuerier, UniformQuerier
+from .synthetic import Sequence, Timid, table_task, task
+
+
+def rows(folder, name="results.csv", without=()):
+    with (folder / name).open(newline="") as file:
+        return [{k: v for k, v in row.items() if k not in without} for row in csv.DictReader(file)]
+
+
+@pytest.fixture
+def calls():
+    """Counts the queries of ``Sequence`` in this process."""
+    Sequence.calls = 0
+    return lambda: Sequence.calls
+
+
+def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
+    methods = {"safe-gp": None, "best": BestSafeQuerier(), "mine": Sequence(fails_at=1)}
+    for jobs in (1, 2):
+        cases = [task(noise=0.1), "simionescu"]
+        run_cells(tmp_path / str(jobs), cases, methods, 2, jobs=jobs, n_queries=3)
+    one, two = (rows(tmp_path / name, without=["seconds"]) for name in "12")
+    # Seed 1 of "mine" fails on both tasks; its n_init is not that of the second.
+    assert len(one) == 2 * 2 * 2 * 3 + 3
+    assert one == two
+    assert rows(tmp_path / "1", "failures.csv") == rows(tmp_path / "2", "failures.csv")
+
+
+def test_columns_and_order(tmp_path):
+    methods = {"b": Sequence(), "a": UniformQuerier()}
+    results = run_cells(tmp_path, [task()], methods, 2, every=2)
+    table = rows(tmp_path)
+    assert tuple(table[0]) == COLUMNS
+    assert COLUMNS[:8] == (
+        *("task", "method", "seed", "query"),
+        *("rmse", "safe_share", "worst_violation", "seconds"),
+    )
+    cells = [(row["method"], row["seed"], row["query"]) for row in table]
+    assert cells == [(m, s, q) for m in "ab" for s in "01" for q in "123"]
+    assert [row["rmse"] == "" for row in table[-3:]] == [True, False, False]
+    assert [float(row["safe_share"]) for row in table[-3:]] == [1, 1 / 2, 2 / 3]
+    again = Results(tmp_path)
+    assert repr(sorted(again.records.items())) == repr(sorted(results.records.items()))
+    assert again.settings == results.settings
+    assert rows(tmp_path, "failures.csv") == []
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_finished_cells_are_kept_and_skipped(tmp_path, calls):
+    run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=2)
+    assert calls() == 2 * 3
+    before = rows(tmp_path)
+    run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=2)
+    assert calls() == 2 * 3
+    assert rows(tmp_path) == before
+    run_cells(tmp_path, [task(), table_task()], {"mine": Sequence((0, 0, 1, 1))}, seeds=3)
+    # One more seed of the first task, three of the second.
+    assert calls() == 3 * 3 + 3 * 4
+    assert rows(tmp_path)[-6 - 3 : -3] == before
+
+
+def test_killed_run_goes_on_where_it_stopped(tmp_path, calls):
+    killed = Sequence(fails_at=2, error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(tmp_path, [task()], {"mine": killed}, seeds=4)
+    assert {row["seed"] for row in rows(tmp_path)} == {"0", "1"}
+    Sequence.calls = 0
+    run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=4)
+    assert calls() == 2 * 3
+    whole = run_cells(tmp_path / "whole", [task()], {"mine": Sequence()}, seeds=4)
+    assert rows(whole.folder, without=["seconds"]) == rows(tmp_path, without=["seconds"])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, jobs):
+    run_cells(tmp_path, [task()], {"mine": Sequence(fails_at=1)}, seeds=3, jobs=jobs)
+    assert {row["seed"] for row in rows(tmp_path)} == {"0", "2"}
+    assert rows(tmp_path, "failures.csv") == [
+        {"task": "wave", "method": "mine", "seed": "1", "error": "RuntimeError: no | <luck>"}
+    ]
+    # It is tried again; other cells' failures stay.
+    run_cells(tmp_path, [task()], {"other": Sequence(fails_at=0)}, seeds=1)
+    assert len(rows(tmp_path, "failures.csv")) == 2
+    results = run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=3)
+    assert {row["seed"] for row in rows(tmp_path)} == {"0", "1", "2"}
+    assert list(results.failures) == [("wave", "other", 0)]
+
+
+def test_missing_file_fails_its_own_cells_only(tmp_path):
+    tasks = ["airline", "branin"]
+    results = run_cells(
+        tmp_path, tasks, {"u": UniformQuerier()}, 1, n_queries=2, data_home=tmp_path
+    )
+    assert list(results.records) == [("branin", "u", 0)]
+    assert "airline-passengers.csv is not in the data folder" in results.failures["airline", "u", 0]
+
+
+def test_forced_queries_survive_the_file(tmp_path):
+    run_cells(tmp_path, [task()], {"timid": Timid(), "bold": Sequence()}, 1)
+    records = Results(tmp_path).records
+    assert [r.forced for r in records["wave", "timid", 0]] == [True] * 3
+    assert [r.forced for r in records["wave", "bold", 0]] == [False] * 3
+
+
+def test_safe_methods_are_left_out_where_there_is_no_safety(tmp_path):
+    methods = {"best": BestSafeQuerier(), "uniform": UniformQuerier()}
+    results = run_cells(tmp_path, ["sinus", task()], methods, 1, n_queries=2)
+    assert set(results.records) == {
+        ("sinus", "uniform", 0),
+        ("wave", "best", 0),
+        ("wave", "uniform", 0),
+    }
+    with pytest.raises(ValueError, match=r"none of the methods asal fits a task of sinus, branin"):
+        run_cells(tmp_path, ["sinus", "branin"], ["asal"])
+
+
+def test_a_folder_holds_one_kind_of_results(tmp_path, policy):
+    run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1, n_queries=2)
+    with pytest.raises(ValueError, match="holds results with n_queries=2, but now n_queries is 3"):
+        run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 2, n_queries=3)
+    assert len(rows(tmp_path)) == 2
+    # A policy matters where methods that use it have finished.
+    options = {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, ["simionescu"], ["asal"], policy=policy(True), **options)
+    assert len(rows(tmp_path)) == 4
+    other = tmp_path / "other.safetensors"
+    other.write_bytes(Path(policy(True, 3)).read_bytes())
+    with pytest.raises(ValueError, match="policy="):
+        run_cells(tmp_path, ["townsend"], ["asal"], policy=other, **options)
+    assert json.loads((tmp_path / "settings.json").read_text())["n_queries"] == 2
+
+
+def test_messages(tmp_path):
+    mine = {"u": UniformQuerier()}
+    with pytest.raises(ValueError, match=r"tasks must be out of sinus, .*; got 'sinuss'"):
+        run_cells(tmp_path / "new", ["sinuss"], mine)
+    with pytest.raises(ValueError, match=r"methods must be out of asal, .*; got 'u'"):
+        run_cells(tmp_path / "new", [task()], ["u"])
+    with pytest.raises(ValueError, match=r"backend must be one of loky, dask, ray; got 'mpi'"):
+        run_cells(tmp_path / "new", [task()], mine, backend="mpi")
+    for name in ("seeds", "jobs", "every"):
+        with pytest.raises(ValueError, match=f"{name} == 0"):
+            run_cells(tmp_path / "new", [task()], mine, **{name: 0})
+    with pytest.raises(FileNotFoundError, match="policy: there is no file"):
+        run_cells(tmp_path / "new", [task()], mine, policy=tmp_path / "none")
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"results\.csv without settings\.json"):
+        run_cells(tmp_path, [task()], mine)
+    (tmp_path / "settings.json").write_text("[1]")
+    with pytest.raises(ValueError, match="not a benchmark's"):
+        run_cells(tmp_path, [task()], mine)
+
+
+@pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
+def test_optional_backends(tmp_path, monkeypatch, backend, package):
+    for module in ("distributed", "ray", "ray.util.joblib"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"backend '{backend}' needs the package {package}"):
+        run_cells(tmp_path, [task()], {"u": UniformQuerier()}, backend=backend)
+
+
+def test_every_task_has_a_suite_of_methods():
+    assert set(TASKS.values()) == set(SUITES)
+    assert sorted([*SUITES["al"], *SUITES["safe"]]) == sorted(METHODS)
+    assert set(METHODS) == set(
+        "asal aal gp svgp mgp random safe-gp safe-svgp safe-mgp min-unsafe safe-random".split()
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_are_queriers(name):
+    querier = make(name, task(n_init=1))
+    assert hasattr(querier, "safety_threshold") is METHODS[name].safe
+    assert name in SUITES["safe" if METHODS[name].safe else "al"]
+
+
+def test_sparse_models_have_the_paper_s_numbers_of_inducing_points(data_home):
+    for name, n_inducing in {"townsend": 15, "safe-lgbb": 15, "engine": 20, "fluid": 20}.items():
+        case = get_task(name, data_home, pool_size=100)
+        surrogate = make("safe-svgp", case).surrogate
+        surrogate = SparseGP() if surrogate == "sparse" else surrogate
+        assert surrogate.n_inducing == n_inducing
+
+
+def test_policy_and_tolerance_reach_the_querier(policy):
+    querier = make("asal", task(), policy(True))
+    assert isinstance(querier, AmortizedSafeQuerier)
+    assert querier.policy == policy(True)
+    assert make("asal", task()).policy == "auto"
+    case = replace(task(), gamma=0.2)
+    assert make("safe-gp", case).gamma == make("min-unsafe", case).gamma == 0.2

@@ -1,0 +1,206 @@
+"""The ten tasks: their sizes, their splits, and what measuring them returns."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from sklearn_asal.benchmarks import TASKS, Task, get_task
+from sklearn_asal.datasets import (
+    fluid_system,
+    load_airfoil,
+    load_airline,
+    load_engine,
+    load_lgbb,
+    sinus,
+    townsend,
+)
+
+from . import synthetic
+from .synthetic import table_task
+
+# Suite, features, initial points, queries, test points and rows of the pool.
+SIZES = {
+    "sinus": ("al", 1, 1, 20, 50, None),
+    "airline": ("al", 1, 1, 20, 50, 144 - 51),
+    "branin": ("al", 2, 1, 30, 200, None),
+    "lgbb": ("al", 2, 1, 30, 200, 880 - 201),
+    "airfoil": ("al", 5, 20, 40, 500, 1503 - 520),
+    "simionescu": ("safe", 2, 5, 30, 200, None),
+    "townsend": ("safe", 2, 5, 30, 200, None),
+    "safe-lgbb": ("safe", 2, 5, 30, 200, 862 - 205),
+    "engine": ("safe", 3, 5, 60, 200, 785 - 205),
+    "fluid": ("safe", 7, 10, 100, 10_000, 3000),
+}
+TABLES = {
+    "airline": load_airline,
+    "lgbb": lambda data_home: load_lgbb(data_home=data_home, safety=False),
+    "airfoil": load_airfoil,
+    "safe-lgbb": load_lgbb,
+    "engine": load_engine,
+}
+
+
+@pytest.fixture(params=list(SIZES))
+def name(request):
+    return request.param
+
+
+def unit(task, X):
+    low, high = task.bounds.T
+    return (X - low) / (high - low)
+
+
+def test_names():
+    assert {name: values[0] for name, values in SIZES.items()} == TASKS
+
+
+def test_sizes(name, data_home):
+    suite, d, n_init, n_queries, n_test, n_pool = SIZES[name]
+    task = get_task(name, data_home, pool_size=3000)
+    assert (task.name, task.suite, task.n_features) == (name, suite, d)
+    assert (task.n_init, task.n_queries, task.n_test) == (n_init, n_queries, n_test)
+    assert task.gamma == (0.05 if suite == "safe" else None)
+    assert (task.safety_threshold, task.safe_when) == (0.0, "above")
+    trial = task.begin(3)
+    assert trial.X.shape == (n_init, d)
+    assert trial.y.shape == (n_init,)
+    assert trial.X_test.shape == (n_test, d)
+    assert trial.y_test.shape == (n_test,)
+    assert n_pool == (None if trial.pool is None else len(trial.pool))
+    for X in (trial.X, trial.X_test, *([] if trial.pool is None else [trial.pool.X])):
+        assert (unit(task, X) >= -1e-12).all()
+        assert (unit(task, X) <= 1 + 1e-12).all()
+    if suite == "al":
+        assert trial.z is None
+        return
+    assert trial.z.shape == (n_init,)
+    assert (trial.z >= 0).all()
+    distance = abs(unit(task, trial.X) - 0.5).max(axis=1)
+    assert (distance <= 0.1 + 1e-9).all() == (name != "engine")
+
+
+def test_seeds(name, data_home):
+    task = get_task(name, data_home, pool_size=3000)
+    state = np.random.mtrand._rand.get_state()[1].copy()
+    first, again, other = task.begin(7), task.begin(7), task.begin(8)
+    np.testing.assert_array_equal(np.random.mtrand._rand.get_state()[1], state)
+    for part in ("X", "y", "z", "X_test", "y_test"):
+        np.testing.assert_array_equal(getattr(first, part), getattr(again, part))
+    assert not np.array_equal(first.X_test, other.X_test)
+    if first.pool is not None:
+        np.testing.assert_array_equal(first.pool.X, again.pool.X)
+        assert not np.array_equal(first.pool.X, other.pool.X)
+    x, index = (first.X_test[:2], None) if first.pool is None else (first.pool.X[:2], [0, 1])
+    for one, two in zip(first.measure(x, index), again.measure(x, index), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_tables_are_split_into_their_rows(name, data_home):
+    data = TABLES[name](data_home=data_home)
+    task = get_task(name, data_home)
+    trial = task.begin(0)
+    indices = np.arange(len(trial.pool))
+    y, z = trial.measure(trial.pool.X, indices)
+    rows = [np.column_stack([trial.X, trial.y]), np.column_stack([trial.X_test, trial.y_test])]
+    rows = np.vstack([*rows, np.column_stack([trial.pool.X, y])])
+    # All rows, each of them once: what is tested is never asked for.
+    expected = np.column_stack([data.data, data.target])
+    np.testing.assert_array_equal(rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)])
+    if task.suite == "al":
+        assert z is None
+        return
+    of = {tuple(row): value for row, value in zip(expected, data.safety, strict=True)}
+    pool = np.column_stack([trial.pool.X, y])
+    np.testing.assert_array_equal(z, [of[tuple(row)] for row in pool])
+    tested = rows[task.n_init : task.n_init + task.n_test]
+    assert min(of[tuple(row)] for row in tested) >= 0
+
+
+def test_engine_starts_from_the_five_safe_rows_next_to_the_centre(data_home):
+    data = load_engine(data_home=data_home)
+    task = get_task("engine", data_home)
+    safe = data.data[data.safety >= 0]
+    distance = np.sort(abs(unit(task, safe) - 0.5).max(axis=1))
+    assert distance[0] == pytest.approx(0.206, abs=1e-3)
+    starts = [task.begin(seed) for seed in range(3)]
+    for trial in starts:
+        own = np.sort(abs(unit(task, trial.X) - 0.5).max(axis=1))
+        np.testing.assert_allclose(own, distance[:5])
+        np.testing.assert_array_equal(np.sort(trial.X, axis=0), np.sort(starts[0].X, axis=0))
+
+
+def test_functions_are_measured_with_noise_of_a_tenth():
+    for task, function in ((get_task("sinus"), sinus()), (get_task("townsend"), townsend())):
+        trial = task.begin(0)
+        X = function.sample(4000, random_state=1)
+        noise = [trial.measure(X)[0] - function.output(X)]
+        noise.append(trial.measure(X)[0] - function.output(X))
+        if task.suite == "safe":
+            noise.append(trial.measure(X)[1] - function.safety(X))
+        np.testing.assert_allclose(np.std(noise, axis=1), 0.1, rtol=0.05)
+        assert abs(np.corrcoef(noise) - np.eye(len(noise))).max() < 0.06
+        # One row, without its second axis.
+        assert trial.measure(X[0])[0].shape == (1,)
+
+
+def test_test_outputs_are_measured_and_test_points_safe():
+    function = townsend()
+    trials = [get_task("townsend").begin(seed) for seed in range(10)]
+    noise = np.concatenate([t.y_test - function.output(t.X_test) for t in trials])
+    assert noise.std() == pytest.approx(0.1, rel=0.05)
+    assert min(function.safety(t.X_test).min() for t in trials) >= 0
+
+
+def test_fluid(data_home):
+    function = fluid_system(data_home=data_home)
+    trial = get_task("fluid", data_home, pool_size=3000).begin(0)
+    assert (function.output(trial.X_test) <= 0).all()
+    assert (trial.y_test - function.output(trial.X_test)).std() == pytest.approx(0.1, rel=0.05)
+    np.testing.assert_array_equal(trial.z, -trial.y)
+    y, z = trial.measure(trial.pool.X, np.arange(3000))
+    np.testing.assert_array_equal(z, -y)
+    assert (y - function.output(trial.pool.X)).std() == pytest.approx(0.1, rel=0.05)
+    # Trajectories: at most 900 a time step.
+    assert abs(np.diff(trial.pool.X[:, :4], axis=1)).max() <= 900
+
+
+def test_tasks_pickle(name, data_home):
+    task = get_task(name, data_home, pool_size=100)
+    twin = pickle.loads(pickle.dumps(task))
+    np.testing.assert_array_equal(twin.begin(1).X, task.begin(1).X)
+
+
+def test_centre_of_a_table_grows_until_it_holds_enough():
+    # Safe are 0.85, 0.9, 0.95 and 1, twice each; nearest to the centre are the two at 0.85.
+    assert table_task(2, safe_from=0.84).begin(0).X.ravel().tolist() == [0.85, 0.85]
+    found = {value for seed in range(30) for value in table_task(3, 3, 0.84).begin(seed).X[:, 0]}
+    assert found == {0.85, 0.9}
+    # It does not shrink: 0.4 to 0.6 stays.
+    found = {v for seed in range(60) for v in table_task().begin(seed).X[:, 0]}
+    assert found == {0.4, 0.45, 0.5, 0.55, 0.6}
+
+
+def test_messages():
+    with pytest.raises(ValueError, match=r"name must be one of sinus, .*fluid; got 'sinuss'"):
+        get_task("sinuss")
+    with pytest.raises(ValueError, match="pool_size == 0"):
+        get_task("sinus", pool_size=0)
+    with pytest.raises(ValueError, match="seed == -1"):
+        synthetic.task().begin(-1)
+    with pytest.raises(ValueError, match="index is needed"):
+        table_task().begin(0).measure([0.5])
+    with pytest.raises(ValueError, match="n_init \\+ n_test = 9, but the table has 8 safe rows"):
+        table_task(2, 7, safe_from=0.84).begin(0)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="airline-passengers"):
+        get_task("airline", tmp_path)
+
+
+def test_task_is_frozen():
+    with pytest.raises(AttributeError):
+        get_task("sinus").n_init = 3
+    assert isinstance(get_task("sinus"), Task)
