@@ -34,9 +34,7 @@ def run_experiment(x):
 # ---------------------
 # Five of them, near the centre, where the reactor is known to be safe.
 
-X = pd.DataFrame(
-    {"temperature": rng.uniform(352, 368, 5), "feed_rate": rng.uniform(11, 13, 5)}
-)
+X = pd.DataFrame({"temperature": rng.uniform(352, 368, 5), "feed_rate": rng.uniform(11, 13, 5)})
 y, z = run_experiment(X.to_numpy())
 
 # %%

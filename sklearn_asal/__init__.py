@@ -10,7 +10,9 @@ from .exceptions import (
     PoolExhaustedError,
     SafetyWarning,
 )
+from .gp import GPQuerier, GPSafeQuerier
 from .pool import CandidatePool
+from .random import RandomQuerier
 
 __version__ = "0.1.0"
 
@@ -20,9 +22,12 @@ __all__ = [
     "BudgetExhaustedError",
     "CandidatePool",
     "DataScaleWarning",
+    "GPQuerier",
+    "GPSafeQuerier",
     "NoSafeCandidateError",
     "PolicyFileError",
     "PolicyNotFoundError",
     "PoolExhaustedError",
+    "RandomQuerier",
     "SafetyWarning",
 ]

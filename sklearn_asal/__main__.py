@@ -9,10 +9,11 @@ import typing
 
 def main(argv=None):
     """Run one sub-command; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else list(argv)
     parser = argparse.ArgumentParser(prog="python -m sklearn_asal", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
-    _add_train(commands)
+    _add_train(commands, with_fields="train" in argv[:1])
     _add_evaluate(commands)
     _add_bench(commands)
     commands.add_parser("info", help="list the shipped policies").set_defaults(run=_info)
@@ -45,10 +46,13 @@ def _demo(arguments):
 # -- train ---------------------------------------------------------------------------------
 
 
-def _add_train(commands):
+def _add_train(commands, with_fields):
+    train = commands.add_parser("train", help="train a policy on simulated functions")
+    train.set_defaults(run=_train)
+    if not with_fields:
+        return  # the presets need torch, which takes seconds to import
     from .trainer.presets import PRESETS, Preset
 
-    train = commands.add_parser("train", help="train a policy on simulated functions")
     train.add_argument("preset", choices=sorted(PRESETS), help="what to start from")
     train.add_argument("--out", required=True, help="folder of the run")
     train.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -62,7 +66,6 @@ def _add_train(commands):
     for field in dataclasses.fields(Preset):
         if field.name != "name":
             _add_field(group, field)
-    train.set_defaults(run=_train)
 
 
 def _add_field(group, field):

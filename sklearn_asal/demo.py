@@ -92,7 +92,7 @@ def _draw(campaigns, out):
             xlim=(x_low, x_high),
             ylim=(y_low, y_high),
         )
-        axes.legend(loc="upper right")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
     figure.suptitle("Green: safe region and its limit. Numbers: queries in order, red if unsafe.")
     figure.savefig(out, dpi=120)
 

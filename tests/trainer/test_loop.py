@@ -110,7 +110,7 @@ def test_steps_after_the_last_checkpoint_are_done_again(tmp_path, monkeypatch):
 
 
 def test_training_improves_the_objective(tmp_path):
-    preset = TINY.replace(steps=60, warmup=5, lr=3e-3, n_kernels=16, max_budget=3)
+    preset = TINY.replace(steps=60, warmup=5, lr=1e-2, n_kernels=16, max_budget=3)
     trainer(tmp_path, preset, validate_every=10, validation_tasks=64).run()
     scores = [float(r["validation_objective"]) for r in log(tmp_path) if r["validation_objective"]]
     assert max(scores) > scores[0] + 0.02

@@ -1,0 +1,82 @@
+"""Errors and warnings of the package."""
+
+import os
+import sys
+import warnings
+
+__all__ = [
+    "BudgetExhaustedError",
+    "DataScaleWarning",
+    "NoSafeCandidateError",
+    "PolicyFileError",
+    "PolicyNotFoundError",
+    "PoolExhaustedError",
+    "SafetyWarning",
+]
+
+
+class PolicyNotFoundError(ValueError):
+    """Neither a shipped policy nor a file."""
+
+
+class PolicyFileError(ValueError):
+    """A policy file is damaged, foreign or of the wrong kind."""
+
+
+class BudgetExhaustedError(ValueError):
+    """More queries are asked for than the budget has left."""
+
+
+class PoolExhaustedError(ValueError):
+    """Every admissible row of a candidate pool has been measured already."""
+
+
+class NoSafeCandidateError(ValueError):
+    """No candidate is safe with the required probability.
+
+    Parameters
+    ----------
+    candidate : array-like of shape (n_features,)
+        The least unsafe candidate. A querier raises this error with a point of
+        the unit cube; :meth:`BaseQuerier.query` turns it into the user's units.
+    probability : float
+        Its probability of being safe.
+    required : float
+        The probability asked for.
+    rule : str, optional
+        What safe means.
+    """
+
+    def __init__(self, candidate, probability, required, rule=None):
+        # All arguments go to args, so that the error survives pickling (joblib workers).
+        super().__init__(candidate, probability, required, rule)
+        self.candidate = candidate
+        self.probability = probability
+        self.required = required
+        self.rule = rule
+
+    def __str__(self):
+        point = ", ".join(f"{value:.6g}" for value in self.candidate)
+        rule = f" ({self.rule})" if self.rule else ""
+        return (
+            f"no candidate is safe with probability {self.required:.4g}{rule}. The least unsafe "
+            f"one is x = ({point}), safe with probability {self.probability:.4g}. Measure more "
+            "points known to be safe, check safety_threshold and safe_when, or accept more risk."
+        )
+
+
+class DataScaleWarning(UserWarning):
+    """Data lie outside the bounds, or far from the scale that a querier works on."""
+
+
+class SafetyWarning(UserWarning):
+    """Not one of the observations is safe."""
+
+
+def warn_user(message, category):
+    """Warn at the line outside the package that led here, however deep the call."""
+    package = os.path.dirname(__file__) + os.sep
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -1,0 +1,175 @@
+"""Finite sets of candidates: which rows are left, and which of them is nearest."""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from .exceptions import PoolExhaustedError
+from .space import finite_array
+
+# Two points are the same measurement when no coordinate differs by more, at unit scale.
+_SAME = 1e-9
+
+
+class CandidatePool:
+    """The points that may be measured, when only finitely many can be.
+
+    Pass it as ``pool`` to ``query``. A plain array does as well; this class
+    keeps the k-d tree between queries, which pays off for large pools. It never
+    remembers what was measured: every query works that out from the
+    observations, so one pool serves several queriers.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_candidates, n_features)
+        Candidates in the user's units. Rows outside a querier's ``bounds`` are
+        never returned by it.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_candidates, n_features)
+        A read-only copy.
+    columns : list of str or None
+        Column names, when ``X`` was a DataFrame.
+
+    Notes
+    -----
+    A row is spent when an observation equals it, up to 1e-9 of the width of the
+    bounds in each feature. One observation spends one row: of two equal rows,
+    the second is left for a repetition.
+
+    Examples
+    --------
+    >>> from sklearn_asal import CandidatePool
+    >>> pool = CandidatePool([[0.1, 0.2], [0.5, 0.5], [0.9, 0.1]])
+    >>> len(pool)
+    3
+    """
+
+    def __init__(self, X):
+        columns = getattr(X, "columns", None)
+        self.columns = None if columns is None else list(columns)
+        self.X = finite_array(X, "pool")
+        self.X.setflags(write=False)
+        self._indexed = None
+
+    def __len__(self):
+        return len(self.X)
+
+    def __repr__(self):
+        return f"CandidatePool(<{len(self.X)} candidates, {self.X.shape[1]} features>)"
+
+    def __getstate__(self):
+        # The tree is quicker to build than to ship.
+        return {**self.__dict__, "_indexed": None}
+
+    def _index(self, box):
+        """The k-d tree of the rows inside a box, and which rows those are."""
+        limits = (*box.lower, *box.upper)
+        indexed = self._indexed  # read once: another thread may replace it
+        if indexed is None or indexed[0] != limits:
+            rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
+            # A balanced tree takes longer to build and answers no faster here.
+            tree = cKDTree(box.to_unit(self.X[rows]), balanced_tree=False) if len(rows) else None
+            indexed = self._indexed = (limits, tree, rows)
+        return indexed[1:]
+
+
+class PoolView:
+    """The rows of a pool that one set of observations leaves.
+
+    What a querier's ``_propose`` gets to see of the pool.
+
+    Parameters
+    ----------
+    pool : CandidatePool
+    box : Box
+        Rows outside it do not take part.
+    observed : ndarray of shape (n, n_features)
+        Observed inputs, at unit scale.
+
+    Raises
+    ------
+    PoolExhaustedError
+        No row lies inside the box.
+    """
+
+    def __init__(self, pool, box, observed):
+        self._tree, self._rows = pool._index(box)
+        if self._tree is None:
+            raise PoolExhaustedError(
+                f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
+                "box that the pool covers."
+            )
+        self._n_candidates = len(pool)
+        self._spent = set()  # positions in the tree
+        for point in observed:
+            self.spend(point)
+
+    @property
+    def n_left(self):
+        """Number of rows that may still be proposed."""
+        return len(self._rows) - len(self._spent)
+
+    @property
+    def n_outside(self):
+        """Number of rows outside the box."""
+        return self._n_candidates - len(self._rows)
+
+    @property
+    def indices(self):
+        """Rows of the pool that may still be proposed, ``(n_left,)`` in ascending order."""
+        return np.delete(self._rows, sorted(self._spent))
+
+    @property
+    def points(self):
+        """Those rows at unit scale, ``(n_left, n_features)``; costs a pass over the pool."""
+        return np.delete(self._tree.data, sorted(self._spent), axis=0)
+
+    def spend(self, point):
+        """Mark as spent one row that equals a point of unit scale, if there is one left."""
+        same = self._tree.query_ball_point(point, _SAME, p=np.inf)
+        same = [i for i in same if i not in self._spent]
+        if same:
+            distance = np.linalg.norm(self._tree.data[same] - point, axis=1)
+            self._spent.add(min(zip(distance, same, strict=True))[1])
+
+    def nearest(self, point):
+        """The row left that is nearest to a point, in Euclidean distance at unit scale.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        index : int
+            Row of the pool; the first of equally near ones.
+        row : ndarray of shape (n_features,)
+            That row at unit scale.
+
+        Raises
+        ------
+        PoolExhaustedError
+            No row is left.
+        """
+        if self.n_left == 0:
+            raise PoolExhaustedError(
+                f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
+                f"lie inside bounds and all of these have been measured or proposed. Stop here or "
+                "pass a pool with new candidates."
+            )
+        n, k = len(self._rows), 1
+        while True:
+            k = min(2 * k, n)
+            distances, found = self._tree.query(point, k=k)
+            distances, found = np.atleast_1d(distances), np.atleast_1d(found)
+            left = np.array([i not in self._spent for i in found])
+            if left.any():
+                limit = distances[left][0] * (1 + 1e-12)
+                # Go on until every row at the same distance is among those found.
+                if k == n or distances[-1] > limit:
+                    break
+        tied = found[left & (distances <= limit)]
+        exact = np.linalg.norm(self._tree.data[tied] - point, axis=1)
+        best = min(zip(exact, tied, strict=True))[1]
+        return int(self._rows[best]), self._tree.data[best].copy()

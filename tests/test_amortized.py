@@ -1,0 +1,289 @@
+"""Queriers that ask a policy."""
+
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sklearn_asal import (
+    AmortizedQuerier,
+    AmortizedSafeQuerier,
+    DataScaleWarning,
+    PolicyFileError,
+    PolicyNotFoundError,
+)
+from sklearn_asal.policies import checkpoint
+
+from .queriers import policy_file
+
+X = np.array([[0.4, 0.5], [0.6, 0.5], [0.5, 0.55]])
+Y = np.array([0.1, -0.3, 0.8])
+Z = np.array([1.0, 0.5, 1.5])
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Pretend that policies "2d" and "3d" are shipped, the latter only as a safe one."""
+    for name, safe, n_features in (
+        ("safe-2d", True, 2),
+        ("2d", False, 2),
+        ("safe-3d", True, 3),
+    ):
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(Path(policy_file(safe, n_features)).read_bytes())
+    monkeypatch.setattr(checkpoint, "_weights", lambda: tmp_path)
+
+
+def forward(safe, budget, X=X, y=Y, z=Z):
+    """What the network itself says to data at unit scale."""
+    import torch
+
+    network, _ = checkpoint.load_policy(policy_file(safe), safe=safe)
+    inputs = [torch.tensor(part, dtype=torch.float32)[None] for part in (X, y, z)]
+    with torch.no_grad():
+        point = network(torch.tensor([float(budget)]), *(inputs if safe else inputs[:2]))
+    return point.double().numpy()
+
+
+@pytest.mark.parametrize("budget", [1, 7, 40])
+def test_the_answer_is_the_network_s(budget):
+    safe = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z, budget=budget)
+    np.testing.assert_allclose(safe, forward(True, budget), rtol=0, atol=1e-6)
+    plain = AmortizedQuerier(policy_file(False)).query(X, Y, budget=budget)
+    np.testing.assert_allclose(plain, forward(False, budget), rtol=0, atol=1e-6)
+    assert not np.allclose(forward(True, budget), forward(True, budget + 1), rtol=0, atol=1e-6)
+
+
+def test_raw_units_on_both_sides():
+    bounds = np.array([(0.0, 6.0), (-5.0, 30.0)])
+    low, width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+    querier = AmortizedSafeQuerier(
+        policy_file(True),
+        bounds=bounds,
+        budget=7,
+        y_loc=20,
+        y_scale=3,
+        safety_threshold=350,
+        safe_when="below",
+        z_scale=40,
+    )
+    point = querier.query(low + width * X, 20 + 3 * Y, 350 - 40 * Z)
+    np.testing.assert_allclose(point, low + width * forward(True, 7), rtol=0, atol=1e-4)
+
+
+def test_default_budget_is_what_training_had_left():
+    # Trained from 5 observations on, for 40 queries.
+    querier = AmortizedQuerier(policy_file(False))
+    for n, left in ((1, 40), (5, 40), (6, 39), (44, 1), (60, 1)):
+        data = np.resize(X, (n, 2)), np.resize(Y, n)
+        expected = forward(False, left, *data)
+        np.testing.assert_allclose(querier.query(*data), expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(querier.fit(*data).query(), expected, rtol=0, atol=1e-5)
+
+
+def test_budgets_beyond_training_count_as_the_largest():
+    querier = AmortizedQuerier(policy_file(False), budget=60)
+    message = "budget=60 is more than the 40 queries that the policy was trained for"
+    with pytest.warns(DataScaleWarning, match=message) as record:
+        querier.fit(X, Y)
+    assert record[0].filename == __file__
+    np.testing.assert_allclose(querier.query(), forward(False, 40), rtol=0, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        querier.tell(X[0], Y[0])
+        AmortizedQuerier(policy_file(False), budget=40).fit(X, Y)
+
+
+def test_swapping_the_classes_changes_nothing_else():
+    for querier in AmortizedQuerier(policy_file(False)), AmortizedSafeQuerier(policy_file(True)):
+        querier.fit(X, Y, Z).tell(X[0], Y[0], Z[0])
+        assert querier.query().shape == (1, 2)
+        np.testing.assert_array_equal(querier.z_, [*Z, Z[0]])
+    plain = AmortizedQuerier(policy_file(False))
+    np.testing.assert_array_equal(plain.query(X, Y, Z), plain.query(X, Y))
+
+
+extreme = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    X=arrays(float, (3, 2), elements=extreme),
+    y=arrays(float, 3, elements=extreme),
+    z=arrays(float, 3, elements=extreme),
+    scaling=st.sampled_from(["auto", 1.0, 1e-300, 1e300]),
+)
+def test_extreme_data_give_warnings_and_a_point(X, y, z, scaling):
+    querier = AmortizedSafeQuerier(
+        policy_file(True), y_loc="auto", y_scale=scaling, z_scale=scaling, bounds=(-3, -1)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        point = querier.query(X, y, z)
+    assert ((point >= -3) & (point <= -1)).all()
+
+
+def test_ordinary_campaigns_are_silent():
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (1, 5, 10):  # few points around the centre, close in value
+            querier = AmortizedSafeQuerier(policy_file(True), budget=40)
+            querier.fit(rng.uniform(0.4, 0.6, (n, 2)), 0.5 + 0.01 * rng.random(n), rng.random(n))
+            for _ in range(5):
+                querier.tell(querier.query(), rng.uniform(-4, 4), rng.uniform(-2, 4))
+
+
+# ---- policies
+
+
+def test_auto_takes_the_shipped_policy(shop):
+    np.testing.assert_allclose(
+        AmortizedSafeQuerier(budget=7).fit(X, Y, Z).query(), forward(True, 7), rtol=0, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        AmortizedQuerier("2d", budget=7).query(X, Y), forward(False, 7), rtol=0, atol=1e-6
+    )
+    assert AmortizedSafeQuerier().query(np.ones((2, 3)), [0, 1], [0, 1]).shape == (1, 3)
+
+
+def test_no_policy_for_so_many_features(shop):
+    four = np.full((2, 4), 0.5)
+    message = (
+        "no policy for X with 4 features is shipped with AmortizedSafeQuerier "
+        r"\(shipped: '2d' for 2 features, '3d' for 3 features\).*python -m sklearn_asal train"
+    )
+    querier = AmortizedSafeQuerier()
+    for call in querier.fit, querier.query:
+        with pytest.raises(ValueError, match=message):
+            call(four, [0, 1])
+    assert not hasattr(querier, "X_")
+    with pytest.raises(ValueError, match=r"3 features.*shipped: '2d' for 2 features\)"):
+        AmortizedQuerier().fit(four[:, :3], [0, 1])
+
+
+def test_another_number_of_features_than_the_policy_s(shop):
+    three = np.full((2, 3), 0.5)
+    with pytest.raises(ValueError, match=r"X has 3 features, but policy '2d' takes 2.*'3d' fits"):
+        AmortizedSafeQuerier("2d").fit(three, [0, 1])
+    with pytest.raises(ValueError, match=r"takes 2. No shipped policy fits; train one with"):
+        AmortizedQuerier(policy_file(False)).query(three, [0, 1])
+
+
+def test_nothing_shipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_weights", lambda: tmp_path)
+    with pytest.raises(ValueError, match=r"\(shipped: none\)"):
+        AmortizedQuerier().fit(X, Y)
+
+
+def test_from_pretrained(shop, tmp_path):
+    querier = AmortizedSafeQuerier.from_pretrained("2d", budget=3, safety_threshold=0.5)
+    assert querier.get_params()["policy"] == "2d"
+    assert (querier.budget, querier.safety_threshold) == (3, 0.5)
+    assert type(AmortizedQuerier.from_pretrained(Path(policy_file(False)))) is AmortizedQuerier
+    with pytest.raises(PolicyNotFoundError, match=r"'9d'.*'2d', '3d'"):
+        AmortizedSafeQuerier.from_pretrained("9d")
+    with pytest.raises(PolicyFileError, match="AmortizedSafeQuerier"):
+        AmortizedQuerier.from_pretrained(policy_file(True))
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(Path(policy_file(True)).read_bytes()[:2000])
+    with pytest.raises(PolicyFileError, match="damaged"):
+        AmortizedSafeQuerier.from_pretrained(damaged)
+    with pytest.raises(PolicyNotFoundError):
+        AmortizedSafeQuerier("9d").fit(X, Y)
+
+
+def test_header():
+    querier = AmortizedQuerier(policy_file(False))
+    assert not hasattr(querier, "policy_header_")
+    querier.fit(X, Y).policy_header_["max_budget"] = 0
+    assert querier.policy_header_["max_budget"] == 40
+
+
+def test_a_policy_written_anew_is_read_anew(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(Path(policy_file(False)).read_bytes())
+    querier = AmortizedQuerier(path).fit(X, Y)
+    assert querier.query().shape == (1, 2)
+    path.unlink()
+    path.write_bytes(Path(policy_file(False, 3)).read_bytes())
+    with pytest.raises(ValueError, match="takes 3"):
+        querier.query()
+
+
+def test_the_network_stays_out_of_pickles():
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    querier.query()
+    assert len(pickle.dumps(querier)) < 5000
+
+
+@pytest.mark.skipif("2d" not in checkpoint.shipped(True), reason="not trained yet")
+def test_shipped_safe_policy():
+    querier = AmortizedSafeQuerier.from_pretrained("2d", budget=20).fit(X, Y, Z)
+    for _ in range(20):
+        querier.tell(querier.query(), 0.0, 1.0)
+    assert ((querier.X_ >= 0) & (querier.X_ <= 1)).all()
+    # It explores rather than to stay where it is.
+    assert np.ptp(querier.X_, axis=0).min() > 0.4
+
+
+# ---- torch
+
+
+def test_import_does_not_load_torch():
+    code = "import sys, sklearn_asal; assert 'torch' not in sys.modules; print('lazy')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "lazy"
+
+
+def test_torch_is_left_as_it_was():
+    import torch
+
+    threads = torch.get_num_threads()
+    seen = []
+    network, _ = checkpoint.load_policy(policy_file(False), safe=False)
+    hook = network.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    try:
+        torch.set_num_threads(3)
+        state = torch.get_rng_state()
+        querier.query()
+        assert torch.get_num_threads() == 3
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+        assert seen == [1]
+        # Also when it fails.
+        hook.remove()
+        hook = network.register_forward_hook(lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            querier.query()
+        assert torch.get_num_threads() == 3
+    finally:
+        hook.remove()
+        torch.set_num_threads(threads)
+
+
+def test_threads_of_the_caller():
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    expected, answers = querier.query(), []
+    workers = [
+        threading.Thread(target=lambda: answers.extend(querier.query() for _ in range(10)))
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(answers) == 40
+    for answer in answers:
+        np.testing.assert_array_equal(answer, expected[0:1])

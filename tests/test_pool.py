@@ -1,0 +1,137 @@
+"""Finite candidates."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sklearn_asal import CandidatePool, PoolExhaustedError
+from sklearn_asal.pool import PoolView
+from sklearn_asal.space import Box
+
+# A coarse grid makes duplicates and ties frequent.
+grid = st.integers(0, 4).map(lambda k: k / 4)
+
+
+def rows(max_size, n_features=2):
+    return st.integers(1, max_size).flatmap(lambda n: arrays(float, (n, n_features), elements=grid))
+
+
+def brute_force(X, observed, point):
+    """Row nearest to a point among those left: strike one row off for each observation."""
+    left = list(range(len(X)))
+    for seen in observed:
+        same = [i for i in left if (X[i] == seen).all()]
+        if same:
+            left.remove(same[0])
+    if not left:
+        return None, left
+    distance = ((X[left] - point) ** 2).sum(axis=1)
+    return left[int(distance.argmin())], left
+
+
+@given(X=rows(30), observed=rows(12), point=arrays(float, 2, elements=grid))
+def test_nearest_equals_brute_force(X, observed, point):
+    expected, left = brute_force(X, observed, point)
+    view = PoolView(CandidatePool(X), Box(None, 2), observed)
+    assert view.n_left == len(left)
+    np.testing.assert_array_equal(view.indices, left)
+    np.testing.assert_array_equal(view.points, X[left].reshape(-1, 2))
+    if expected is None:
+        with pytest.raises(PoolExhaustedError, match=f"of its {len(X)} rows {len(X)} lie inside"):
+            view.nearest(point)
+    else:
+        index, row = view.nearest(point)
+        assert index == expected
+        np.testing.assert_array_equal(row, X[expected])
+
+
+@given(X=rows(30, 3), point=arrays(float, 3, elements=st.floats(0, 1)))
+def test_all_rows_by_ascending_distance(X, point):
+    view = PoolView(CandidatePool(X), Box(None, 3), np.empty((0, 3)))
+    order = []
+    while view.n_left:
+        index, row = view.nearest(point)
+        view.spend(row)
+        order.append(index)
+    assert sorted(order) == list(range(len(X)))
+    distance = np.linalg.norm(X[order] - point, axis=1)
+    assert (np.diff(distance) >= -1e-12).all()
+
+
+def test_bounds_scale_the_distance_and_limit_the_rows():
+    X = np.array([[0.0, 50.0], [9.0, 0.0], [10.0, 101.0]])
+    pool = CandidatePool(X)
+    view = PoolView(pool, Box([(0, 10), (0, 100)], 2), np.empty((0, 2)))
+    assert view.n_outside == 1
+    np.testing.assert_array_equal(view.indices, [0, 1])
+    # In raw units the second row would be nearer to the origin, and the third to the corner.
+    assert view.nearest(np.array([0.0, 0.0]))[0] == 0
+    assert view.nearest(np.array([1.0, 1.0]))[0] == 1
+    # One pool serves boxes in turn.
+    assert PoolView(pool, Box([(0, 10), (0, 200)], 2), np.empty((0, 2))).n_left == 3
+    assert PoolView(pool, Box([(0, 10), (0, 100)], 2), np.empty((0, 2))).n_left == 2
+    with pytest.raises(PoolExhaustedError, match="none of the 3 rows of the pool lies inside"):
+        PoolView(pool, Box((20, 30), 2), np.empty((0, 2)))
+
+
+def test_one_observation_spends_one_of_equal_rows():
+    pool = CandidatePool([[0.5, 0.5], [0.5, 0.5], [0.9, 0.9]])
+    box, point = Box(None, 2), np.array([0.5, 0.5])
+    seen = [PoolView(pool, box, np.tile(point, (k, 1))).nearest(point)[0] for k in range(4)]
+    assert seen == [0, 1, 2, 2]
+
+
+def test_what_counts_as_equal():
+    pool = CandidatePool([[0.5, 0.5]])
+    box = Box(None, 2)
+    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-10]])).n_left == 0
+    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-8]])).n_left == 1
+    # Of two rows that close the nearer one is spent.
+    pair = CandidatePool([[0.5, 0.5 + 4e-10], [0.5, 0.5]])
+    np.testing.assert_array_equal(PoolView(pair, box, np.array([[0.5, 0.5]])).indices, [0])
+
+
+def test_a_large_pool_mostly_spent():
+    X = np.random.default_rng(0).random((3000, 2))
+    view = PoolView(CandidatePool(X), Box(None, 2), X[np.arange(3000) != 1234])
+    assert view.nearest(np.array([0.0, 1.0]))[0] == 1234
+
+
+def test_immutable_and_picklable():
+    X = np.array([[0.1, 0.2], [0.3, 0.4]])
+    pool = CandidatePool(X)
+    X[:] = 7
+    assert pool.X[0, 0] == 0.1
+    with pytest.raises(ValueError, match="read-only"):
+        pool.X[0, 0] = 1.0
+    box = Box(None, 2)
+    view = PoolView(pool, box, pool.X[:1])
+    copied = pickle.loads(pickle.dumps(pool))
+    assert copied._indexed is None
+    assert PoolView(copied, box, pool.X[:1]).nearest(np.zeros(2))[0] == 1
+    index, row = view.nearest(np.zeros(2))
+    row[:] = 9.0
+    assert view.nearest(np.zeros(2))[0] == index
+    np.testing.assert_array_equal(view.points, pool.X[1:])
+
+
+def test_the_tree_is_built_once():
+    pool = CandidatePool([[0.1, 0.2], [0.3, 0.4]])
+    tree = PoolView(pool, Box(None, 2), np.empty((0, 2)))._tree
+    assert PoolView(pool, Box((0, 1), 2), np.empty((0, 2)))._tree is tree
+
+
+def test_length_names_and_text():
+    frame = pd.DataFrame([[0.1, 0.2]], columns=["a", "b"])
+    pool = CandidatePool(frame)
+    assert len(pool) == 1
+    assert pool.columns == ["a", "b"]
+    assert CandidatePool([[0.1]]).columns is None
+    assert repr(pool) == "CandidatePool(<1 candidates, 2 features>)"
+    with pytest.raises(ValueError, match="pool: Expected 2D array"):
+        CandidatePool([0.1, 0.2])
