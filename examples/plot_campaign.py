@@ -64,9 +64,10 @@ plt.show()
 # The querier's business is the data. Any regressor learns from them.
 
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF
 
-model = GaussianProcessRegressor(RBF([1.0, 1.0]) + WhiteKernel(0.01), normalize_y=True)
+kernel = RBF([1.0, 1.0], length_scale_bounds=(0.2, 20))
+model = GaussianProcessRegressor(kernel, alpha=0.01, n_restarts_optimizer=3, random_state=0)
 model.fit(querier.X_, querier.y_)
 X_test = bench.safe_test_points(200, random_state=1)
 rmse = np.sqrt(np.mean((model.predict(X_test) - bench.output(X_test)) ** 2))
