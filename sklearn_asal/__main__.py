@@ -1,6 +1,7 @@
 """``python -m sklearn_asal``: demo, train, evaluate, bench, info."""
 
 import argparse
+import copy
 import dataclasses
 import json
 import sys
@@ -56,6 +57,7 @@ def _add_train(commands, with_fields):
     train.add_argument("preset", choices=sorted(PRESETS), help="what to start from")
     train.add_argument("--out", required=True, help="folder of the run")
     train.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    train.add_argument("--start-from", help="policy file whose weights to begin with")
     train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     train.add_argument("--threads", type=_positive, help="CPU threads")
     train.add_argument("--batch", type=_positive, help="tasks a step; sets --n-kernels")
@@ -110,6 +112,7 @@ def _train(arguments):
     trainer = Trainer(
         preset,
         arguments.out,
+        start_from=arguments.start_from,
         device=arguments.device,
         threads=arguments.threads,
         save_every=arguments.save_every,
@@ -135,6 +138,10 @@ def _add_bench(commands):
 def _add_evaluate(commands):
     evaluate = commands.add_parser("evaluate", help="measure a policy on fresh simulated tasks")
     evaluate.add_argument("policy", help="a preset's name, for its shipped policy, or a file")
+    evaluate.add_argument(
+        "--preset",
+        help="preset to draw tasks from; default: the one named, or the one a file was trained on",
+    )
     evaluate.add_argument("--tasks", type=_positive, default=2000, help="default: %(default)s")
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
@@ -144,12 +151,20 @@ def _add_evaluate(commands):
 def _evaluate(arguments):
     from .policies.checkpoint import load_any
     from .trainer.evaluate import evaluate
-    from .trainer.presets import Preset
+    from .trainer.presets import PRESETS, Preset
 
     network, header = load_any(arguments.policy)
-    network = network.to(arguments.device)
-    result = evaluate(network, Preset.from_dict(header["preset"]), arguments.tasks, arguments.seed)
-    print(json.dumps({"policy": arguments.policy, "tasks": arguments.tasks, **result}))
+    name = arguments.preset or arguments.policy
+    if arguments.preset is not None and name not in PRESETS:
+        raise ValueError(f"--preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    preset = PRESETS.get(name) or Preset.from_dict(header["preset"])
+    if (preset.n_features, preset.safe) != (network.n_features, network.safe):
+        raise ValueError(f"--preset {name} is not for the kind of policy in {arguments.policy}")
+    # A copy, for the loaded network is shared.
+    network = copy.deepcopy(network).to(arguments.device)
+    result = evaluate(network, preset, arguments.tasks, arguments.seed)
+    facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
+    print(json.dumps(facts | result))
 
 
 def _info(arguments):

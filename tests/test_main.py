@@ -71,6 +71,12 @@ def test_bad_command(arguments, capsys):
     assert "usage:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("preset", ["no-such-preset", "safe-3d", "2d"])
+def test_evaluate_with_a_preset_that_does_not_fit(preset, capsys):
+    assert run("evaluate", "safe-2d", "--preset", preset) == 1
+    assert "--preset" in capsys.readouterr().err
+
+
 def test_evaluate_unknown(capsys):
     assert run("evaluate", "safe-99d") == 1
     assert "neither a preset" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from .. import __version__
-from ..policies.checkpoint import save_policy
+from ..policies.checkpoint import load_policy, save_policy
 from .evaluate import evaluate
 from .objectives import objective
 from .presets import Preset
@@ -23,6 +23,8 @@ VALIDATION_SEED = 20_260_000
 MAX_SKIPPED = 10
 # A fall of the validation objective by this much is a collapse, not noise.
 COLLAPSE = 0.15
+# What a checkpoint holds besides weights, preset and generator.
+STATE = ("step", "skipped", "seconds", "lr_scale", "best_objective", "best", "started_from")
 COLUMNS = (
     "step",
     "seconds",
@@ -52,6 +54,8 @@ class Trainer:
     preset : Preset
     out : path-like
         The folder of the run; made if missing.
+    start_from : path-like, optional
+        Policy file whose weights to begin with; its network has to be the preset's.
     device : str, default="cpu"
     threads : int, optional
         CPU threads of torch; left as they are if not given.
@@ -69,6 +73,7 @@ class Trainer:
         preset,
         out,
         *,
+        start_from=None,
         device="cpu",
         threads=None,
         save_every=120.0,
@@ -78,6 +83,7 @@ class Trainer:
     ):
         self.preset = preset
         self.out = Path(out)
+        self.start_from = start_from
         self.device = torch.device(device)
         self.threads = threads
         self.save_every = save_every
@@ -213,9 +219,10 @@ class Trainer:
             )
         if resume and not state_path.exists():
             raise TrainingError(f"{self.out} holds no run to resume; leave --resume out.")
+        self.started_from = None
         with torch.random.fork_rng():
             torch.manual_seed(self.preset.seed)
-            self.network = self.preset.network().to(self.device)
+            self.network = self._first_network().to(self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
         self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
         self.generator = torch.Generator(self.device).manual_seed(self.preset.seed)
@@ -225,6 +232,21 @@ class Trainer:
             self._restore(torch.load(state_path, map_location=self.device, weights_only=True))
         self.clock = self.saved_at = time.monotonic()
         self._open_log(resume)
+
+    def _first_network(self):
+        network = self.preset.network()
+        if self.start_from is None:
+            return network
+        given, header = load_policy(self.start_from, safe=self.preset.safe)
+        if given.architecture != network.architecture:
+            raise TrainingError(
+                f"start_from: the network in {self.start_from} is not the preset's; "
+                f"it has {given.architecture}, the preset {network.architecture}."
+            )
+        network.load_state_dict(given.state_dict())
+        facts = ("name", "steps_done", "seconds", "device", "preset", "validation", "started_from")
+        self.started_from = {fact: header.get(fact) for fact in facts}
+        return network
 
     def _weights(self):
         return {
@@ -250,13 +272,12 @@ class Trainer:
             )
         self._load_weights(state["weights"])
         self.generator.set_state(state["generator"].cpu())
-        for name in ("step", "skipped", "seconds", "lr_scale", "best_objective", "best"):
+        for name in STATE:
             setattr(self, name, state[name])
 
     def _save(self):
         self._tick()
-        names = ("step", "skipped", "seconds", "lr_scale", "best_objective", "best")
-        state = {name: getattr(self, name) for name in names}
+        state = {name: getattr(self, name) for name in STATE}
         state["preset"] = self.preset.to_dict()
         state["weights"] = self._weights()
         state["generator"] = self.generator.get_state()
@@ -283,6 +304,7 @@ class Trainer:
             "noise_std": noise,
             "preset": p.to_dict(),
             "steps_done": self.step,
+            "started_from": self.started_from,
             "seconds": round(self.seconds, 1),
             "device": str(self.device),
             "validation": {

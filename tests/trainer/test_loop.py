@@ -178,6 +178,26 @@ def test_resume_with_another_preset(tmp_path):
         trainer(tmp_path, TINY.replace(gamma=0.1)).run(resume=True)
 
 
+def test_start_from_a_policy(tmp_path):
+    trainer(tmp_path / "first").run()
+    first = tmp_path / "first" / "policy.safetensors"
+    preset = TINY.replace(gamma=0.2, lr=1e-12, steps=2)
+    trainer(tmp_path / "second", preset, start_from=first).run()
+    given, _ = load_policy(first, safe=True)
+    network, header = load_policy(tmp_path / "second" / "policy.safetensors", safe=True)
+    for name, value in given.state_dict().items():
+        torch.testing.assert_close(network.state_dict()[name], value)
+    assert header["started_from"]["preset"]["steps"] == 6
+    trainer(tmp_path / "second", preset).run(resume=True)
+
+
+def test_start_from_another_network(tmp_path):
+    trainer(tmp_path / "first").run()
+    first = tmp_path / "first" / "policy.safetensors"
+    with pytest.raises(TrainingError, match="start_from: the network"):
+        trainer(tmp_path / "second", TINY.replace(hidden=8), start_from=first).run()
+
+
 def test_global_generators_are_left_alone(tmp_path):
     torch.manual_seed(5)
     expected = torch.rand(3)
