@@ -24,6 +24,9 @@ def main(argv=None):
     except (ValueError, OSError, RuntimeError) as error:
         print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"{parser.prog} {arguments.command}: stopped", file=sys.stderr)
+        return 130
 
 
 # -- demo ----------------------------------------------------------------------------------
@@ -71,13 +74,13 @@ def _add_train(commands, with_fields):
 
 
 def _add_field(group, field):
-    from .trainer.priors import ShiftedExponential, Uniform, parse_distribution
+    from .trainer.priors import DISTRIBUTIONS, parse_distribution
 
     flag = "--" + field.name.replace("_", "-")
     kinds = typing.get_args(field.type) or (field.type,)
     if field.type is bool:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
-    elif Uniform in kinds or ShiftedExponential in kinds:
+    elif set(kinds) & set(DISTRIBUTIONS.values()):
         group.add_argument(flag, type=_distribution(parse_distribution), metavar="DISTRIBUTION")
     else:
         group.add_argument(flag, type=field.type, metavar=field.type.__name__.upper())
@@ -101,7 +104,7 @@ def _positive(text):
 
 
 def _train(arguments):
-    from .trainer.loop import Trainer
+    from .trainer.loop import Trainer, read_state
     from .trainer.presets import PRESETS, Preset
 
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
@@ -109,6 +112,9 @@ def _train(arguments):
     preset = PRESETS[arguments.preset].replace(**changes)
     if arguments.batch is not None:
         preset = preset.with_batch(arguments.batch)
+    if arguments.resume and not changes and arguments.batch is None:
+        # The flags of the run need not be said again.
+        preset = Preset.from_dict(read_state(arguments.out)["preset"])
     trainer = Trainer(
         preset,
         arguments.out,
@@ -120,7 +126,10 @@ def _train(arguments):
         validation_tasks=arguments.validation_tasks,
     )
     best = trainer.run(resume=arguments.resume)
-    print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+    if trainer.policy_path.exists():
+        print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+    else:
+        print("No policy yet: there was no validation.")
 
 
 # -- bench ---------------------------------------------------------------------------------
@@ -151,6 +160,7 @@ def _add_evaluate(commands):
 def _evaluate(arguments):
     from .policies.checkpoint import load_any
     from .trainer.evaluate import evaluate
+    from .trainer.loop import usable_device
     from .trainer.presets import PRESETS, Preset
 
     network, header = load_any(arguments.policy)
@@ -161,7 +171,7 @@ def _evaluate(arguments):
     if (preset.n_features, preset.safe) != (network.n_features, network.safe):
         raise ValueError(f"--preset {name} is not for the kind of policy in {arguments.policy}")
     # A copy, for the loaded network is shared.
-    network = copy.deepcopy(network).to(arguments.device)
+    network = copy.deepcopy(network).to(usable_device(arguments.device))
     result = evaluate(network, preset, arguments.tasks, arguments.seed)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
     print(json.dumps(facts | result))

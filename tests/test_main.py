@@ -38,6 +38,22 @@ def test_train_again_and_resume(tmp_path, capsys):
     assert run("train", "safe-2d", "--out", tmp_path, *TINY) == 1
     assert "already holds a run" in capsys.readouterr().err
     assert run("train", "safe-2d", "--out", tmp_path, "--resume", *TINY) == 0
+    assert run("train", "safe-2d", "--out", tmp_path, "--resume") == 0
+
+
+def test_no_validation_no_policy(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sklearn_asal.trainer.loop.Trainer.run", lambda self, resume: float("-inf"))
+    assert run("train", "safe-2d", "--out", tmp_path) == 0
+    assert "No policy yet" in capsys.readouterr().out
+
+
+def test_interrupted(monkeypatch, capsys):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_asal.__main__._info", interrupt)
+    assert run("info") == 130
+    assert "stopped" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -46,6 +62,8 @@ def test_train_again_and_resume(tmp_path, capsys):
         (["--gamma", "2"], "gamma must be in"),
         (["--batch", "7"], "batch must be a multiple"),
         (["--output", "relu"], "output must be one of"),
+        (["--save-every", "nan"], "save_every must be"),
+        (["--device", "no-such-device"], "device 'no-such-device' cannot be used"),
     ],
 )
 def test_bad_field(tmp_path, capsys, arguments, message):

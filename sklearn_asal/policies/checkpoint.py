@@ -1,6 +1,7 @@
 """Policy files: safetensors with a JSON header; never pickle, never a download."""
 
 import functools
+import hashlib
 import json
 import os
 import re
@@ -31,16 +32,24 @@ def save_policy(network, path, header=None):
     header = dict(header or {}, architecture=network.architecture)
     header.setdefault("n_features", network.n_features)
     header.setdefault("safe", network.safe)
-    header.setdefault("max_budget", network.architecture["max_budget"])
-    tensors = {
-        name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
-    }
+    header["max_budget"] = network.architecture["max_budget"]
+    state = network.state_dict()
+    tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
+    header["sha256"] = _digest(tensors)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_bytes(save(tensors, {"format": FORMAT, "header": json.dumps(header)}))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _digest(tensors):
+    """SHA-256 of tensors, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(tensors[name].numpy().tobytes())
+    return digest.hexdigest()
 
 
 def read_header(path):
@@ -68,7 +77,8 @@ def read_header(path):
         )
     try:
         header = json.loads(metadata["header"])
-        header["architecture"], header["n_features"], header["safe"]
+        for key in ("architecture", "n_features", "safe", "max_budget", "sha256"):
+            header[key]
     except (KeyError, ValueError, TypeError) as error:
         raise PolicyFileError(
             f"the header of policy file {str(path)!r} is damaged: {error}"
@@ -184,11 +194,21 @@ def _load(path, mtime):
     header = read_header(path)
     try:
         network = PolicyNetwork(**header["architecture"])
-        network.load_state_dict(load_file(path))
+        tensors = load_file(path)
+        network.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
         raise PolicyFileError(
             f"the weights in policy file {str(path)!r} do not fit the architecture in its header "
             f"({error}); it is damaged or was written by another version."
         ) from error
+    if _digest(tensors) != header["sha256"]:
+        raise PolicyFileError(
+            f"the weights in policy file {str(path)!r} are damaged: their checksum is not the one "
+            "in the header. Copy it again or train the policy anew."
+        )
+    if not all(tensor.isfinite().all() for tensor in tensors.values()):
+        raise PolicyFileError(
+            f"policy file {str(path)!r} holds weights that are not finite; train the policy anew."
+        )
     network.requires_grad_(False)
     return network.eval(), header

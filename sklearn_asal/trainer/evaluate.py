@@ -53,7 +53,7 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, rmse=True):
     scores = torch.cat(scores)
     return {
         "objective": scores.mean().item(),
-        "objective_sem": (scores.std() / len(scores) ** 0.5).item(),
+        "objective_sem": (scores.std() / len(scores) ** 0.5).item() if len(scores) > 1 else None,
         "unsafe_share": torch.cat(unsafe).mean().item() if unsafe else None,
         "border_share": torch.cat(border).mean().item(),
         "gp_test_rmse": torch.cat(errors).nanmean().item() if errors else None,

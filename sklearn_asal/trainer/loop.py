@@ -42,6 +42,36 @@ class TrainingError(RuntimeError):
     """A run cannot go on, or its folder cannot be used."""
 
 
+def usable_device(name):
+    """A torch device that can be computed on, or an error that says why not."""
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise TrainingError(f"device {str(name)!r} cannot be used here: {error}") from error
+    return device
+
+
+def read_state(folder, device="cpu"):
+    """The last checkpoint of a run.
+
+    Raises
+    ------
+    TrainingError
+        There is none, or it is damaged.
+    """
+    path = Path(folder) / "state.pt"
+    if not path.exists():
+        raise TrainingError(f"{folder} holds no run to resume; leave --resume out.")
+    try:
+        return torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:  # torch.load raises many kinds on a damaged file
+        raise TrainingError(
+            f"{path} is damaged and the run cannot go on ({type(error).__name__}); begin anew in "
+            "another folder, with --start-from its policy.safetensors if there is one."
+        ) from error
+
+
 class Trainer:
     """Train a policy; everything it needs to go on lives in one folder.
 
@@ -84,8 +114,10 @@ class Trainer:
         self.preset = preset
         self.out = Path(out)
         self.start_from = start_from
-        self.device = torch.device(device)
+        self.device = usable_device(device)
         self.threads = threads
+        if not save_every >= 0:
+            raise ValueError(f"save_every must be at least 0 seconds, got {save_every}")
         self.save_every = save_every
         self.validate_every = validate_every
         self.validation_tasks = validation_tasks
@@ -107,13 +139,14 @@ class Trainer:
         Returns
         -------
         float
-            Best validation objective.
+            Best validation objective; minus infinity before the first validation.
 
         Raises
         ------
         TrainingError
             The folder already holds a run (and ``resume`` is off), holds none (and it is on) or
-            another preset's; or ten steps in a row had no finite gradient.
+            another preset's, or a damaged one; the device or folder cannot be used; or ten steps
+        in a row had no finite gradient.
         """
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -210,15 +243,18 @@ class Trainer:
     # -- state ------------------------------------------------------------------------------
 
     def _start(self, resume):
-        state_path = self.out / "state.pt"
-        self.out.mkdir(parents=True, exist_ok=True)
-        if state_path.exists() and not resume:
-            raise TrainingError(
-                f"{self.out} already holds a run; go on with it by --resume, or choose another "
-                "folder."
-            )
-        if resume and not state_path.exists():
-            raise TrainingError(f"{self.out} holds no run to resume; leave --resume out.")
+        if resume:
+            state = read_state(self.out, self.device)
+        else:
+            if (self.out / "state.pt").exists():
+                raise TrainingError(
+                    f"{self.out} already holds a run; go on with it by --resume, or choose another "
+                    "folder."
+                )
+            try:
+                self.out.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise TrainingError(f"the folder {self.out} cannot be made: {error}") from error
         self.started_from = None
         with torch.random.fork_rng():
             torch.manual_seed(self.preset.seed)
@@ -228,9 +264,13 @@ class Trainer:
         self.generator = torch.Generator(self.device).manual_seed(self.preset.seed)
         self.step, self.skipped, self.seconds = 0, 0, 0.0
         self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
+        self.clock = time.monotonic()
         if resume:
-            self._restore(torch.load(state_path, map_location=self.device, weights_only=True))
-        self.clock = self.saved_at = time.monotonic()
+            self._restore(state)
+            self.saved_at = self.clock
+        else:
+            # Even a run that is killed during its first step can be resumed.
+            self._save()
         self._open_log(resume)
 
     def _first_network(self):

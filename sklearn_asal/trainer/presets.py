@@ -5,7 +5,7 @@ import json
 import math
 
 from .objectives import OBJECTIVES
-from .priors import DISTRIBUTIONS, ShiftedExponential, Uniform
+from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Preset:
         Contrastive functions of DAD.
     gamma : float
         Tolerance of the safe objectives (eq-safe_gp_logprob_objective).
-    lengthscale, safety_lengthscale : Uniform or ShiftedExponential
+    lengthscale, safety_lengthscale : Uniform, LogUniform or ShiftedExponential
     variance : Uniform
         Of the signal; the noise variance is 1.0001 less it.
     safety_shape : Uniform
         Of w in eqS-sech_mean.
-    mean_variance : float
-        c^2 in eqS-sech_mean.
+    mean_variance : Uniform
+        Of c^2 in eqS-sech_mean, the share of the variance that is certain to peak at the centre.
     n_fourier : int
         Features of each simulated function.
     n_kernels, n_functions, n_noises : int
@@ -74,11 +74,11 @@ class Preset:
     n_grid: int = 0
     n_contrastive: int = 0
     gamma: float = 0.05
-    lengthscale: Uniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
+    lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     variance: Uniform = Uniform(0.9616, 1.0)
-    safety_lengthscale: Uniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
+    safety_lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     safety_shape: Uniform = Uniform(5.0, 40.0)
-    mean_variance: float = 0.5
+    mean_variance: Uniform = Uniform(0.5, 0.5)
     n_fourier: int = 100
     n_kernels: int = 10
     n_functions: int = 5
@@ -123,12 +123,33 @@ class Preset:
         for name, needed in (("n_grid", self.needs_grid), ("n_contrastive", self.needs_contrast)):
             if needed and getattr(self, name) < 1:
                 raise ValueError(f"objective {self.objective!r} needs {name}, got 0")
-        if not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma must be in [0, 1), got {self.gamma}")
-        if not self.lr > 0:
-            raise ValueError(f"lr must be positive, got {self.lr}")
-        if not 0 <= self.average < 1:
-            raise ValueError(f"average must be in [0, 1), got {self.average}")
+        if self.embedding % self.heads:
+            raise ValueError(f"heads must divide embedding={self.embedding}, got {self.heads}")
+        for name, low, high in (
+            ("gamma", 0, 1),
+            ("average", 0, 1),
+            ("final_lr", 0, 1.001),
+            ("clip_query", 0, math.inf),
+            ("warmup", 0, math.inf),
+        ):
+            if not low <= getattr(self, name) < high:
+                raise ValueError(f"{name} must be in [{low}, {high}), got {getattr(self, name)}")
+        for name in ("lr", "clip_norm", "centre_gain"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        self._check_priors()
+
+    def _check_priors(self):
+        for name in ("lengthscale", "safety_lengthscale", "safety_shape"):
+            if not getattr(self, name).range[0] > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        low, high = self.variance.range
+        if not 0 < low <= high < TOTAL_VARIANCE:
+            raise ValueError(f"variance must be in (0, {TOTAL_VARIANCE}), got {self.variance}")
+        if not 0 <= self.mean_variance.range[0] <= self.mean_variance.range[1] < low:
+            raise ValueError(
+                f"mean_variance must be at least 0 and less than variance, got {self.mean_variance}"
+            )
 
     @property
     def needs_grid(self):

@@ -1,12 +1,20 @@
 """Priors that training tasks are drawn from (paper, table "Training samplers")."""
 
 import dataclasses
-import math
 
+import numpy as np
 import torch
 
 # Output and noise variance, and for safety also that of the prior mean, add up to this.
 TOTAL_VARIANCE = 1.0001
+
+
+def _check_order(low, high, name, positive=False):
+    low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
+        raise ValueError(f"{name} needs finite low <= high, got {low}, {high}")
+    if positive and not np.all(low > 0):
+        raise ValueError(f"{name} needs positive values, got low {low}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,6 +23,14 @@ class Uniform:
 
     low: float | tuple = 0.0
     high: float | tuple = 1.0
+
+    def __post_init__(self):
+        _check_order(self.low, self.high, "uniform")
+
+    @property
+    def range(self):
+        """Smallest and largest value over all dimensions."""
+        return float(np.min(self.low)), float(np.max(self.high))
 
     def sample(self, shape, generator):
         """Draw a float64 tensor of the given shape on the generator's device."""
@@ -31,6 +47,17 @@ class ShiftedExponential:
     shift: float | tuple = 0.2
     rate: float | tuple = 10.0
 
+    def __post_init__(self):
+        if not (np.isfinite(self.shift).all() and np.all(np.asarray(self.rate) > 0)):
+            raise ValueError(
+                f"shifted-exponential needs a finite shift and a positive rate, got {self}"
+            )
+
+    @property
+    def range(self):
+        """Smallest and largest value over all dimensions."""
+        return float(np.min(self.shift)), float("inf")
+
     def sample(self, shape, generator):
         """Draw a float64 tensor of the given shape on the generator's device."""
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
@@ -40,7 +67,34 @@ class ShiftedExponential:
         return shift - torch.log1p(-u) / rate
 
 
-DISTRIBUTIONS = {"uniform": Uniform, "shifted-exponential": ShiftedExponential}
+@dataclasses.dataclass(frozen=True)
+class LogUniform:
+    """Uniform in the logarithm; for scales of unknown order of magnitude."""
+
+    low: float | tuple = 0.1
+    high: float | tuple = 1.0
+
+    def __post_init__(self):
+        _check_order(self.low, self.high, "log-uniform", positive=True)
+
+    @property
+    def range(self):
+        """Smallest and largest value over all dimensions."""
+        return float(np.min(self.low)), float(np.max(self.high))
+
+    def sample(self, shape, generator):
+        """Draw a float64 tensor of the given shape on the generator's device."""
+        u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
+        low = torch.as_tensor(self.low, dtype=torch.float64, device=u.device).log()
+        high = torch.as_tensor(self.high, dtype=torch.float64, device=u.device).log()
+        return torch.exp(low + (high - low) * u)
+
+
+DISTRIBUTIONS = {
+    "uniform": Uniform,
+    "log-uniform": LogUniform,
+    "shifted-exponential": ShiftedExponential,
+}
 
 
 def parse_distribution(text):
@@ -57,12 +111,13 @@ def parse_distribution(text):
     try:
         values = [tuple(float(v) for v in part.split("/")) for part in rest.split(",")]
         first, second = (v[0] if len(v) == 1 else v for v in values)
-        return DISTRIBUTIONS[kind](first, second)
+        distribution = DISTRIBUTIONS[kind]
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"a distribution is written uniform:LOW,HIGH or shifted-exponential:SHIFT,RATE, "
-            f"got {text!r}"
+            "a distribution is written uniform:LOW,HIGH, log-uniform:LOW,HIGH or "
+            f"shifted-exponential:SHIFT,RATE, got {text!r}"
         ) from error
+    return distribution(first, second)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,10 +191,10 @@ def draw_kernels(n, n_features, lengthscale, variance, generator, mean_variance=
     Parameters
     ----------
     n, n_features : int
-    lengthscale, variance : Uniform or ShiftedExponential
+    lengthscale, variance : distribution
         ``variance`` is that of kernel and prior mean together.
     generator : torch.Generator
-    mean_variance : float, default=0
+    mean_variance : float or Tensor of shape (n,), default=0
         The share c^2 of the prior mean.
 
     Returns
@@ -151,23 +206,24 @@ def draw_kernels(n, n_features, lengthscale, variance, generator, mean_variance=
     return Kernel(v - mean_variance, scale, TOTAL_VARIANCE - v)
 
 
-def draw_safety_means(n, n_features, shape, generator, mean_variance=0.5):
+def draw_safety_means(mean_variance, n_features, shape, generator):
     """Draw prior means of safety functions.
 
     Parameters
     ----------
-    n, n_features : int
-    shape : Uniform
-        Distribution of w.
+    mean_variance : Tensor of shape (n,)
+        c^2 of each.
+    n_features : int
+    shape : distribution
+        Of w.
     generator : torch.Generator
-    mean_variance : float, default=0.5
-        c^2.
 
     Returns
     -------
     SafetyMean
     """
+    n = len(mean_variance)
     A = Uniform(-1.0, 1.0).sample((n, n_features, n_features), generator)
     Q = torch.linalg.qr(A).Q
     w = shape.sample((n, n_features), generator)
-    return SafetyMean(torch.full_like(w[:, 0], math.sqrt(mean_variance)), w, Q)
+    return SafetyMean(mean_variance.sqrt(), w, Q)

@@ -138,10 +138,10 @@ def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=No
     kernel = kernels[of_kernel]
     tasks = Tasks(kernel, f, n_queries, noise[0] * kernel.noise.sqrt().float()[:, None])
     if preset.safe:
-        c2 = preset.mean_variance
+        c2 = preset.mean_variance.sample((n_kernels,), generator)
         safety_kernels, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
         tasks.safety_kernel = safety_kernels[of_kernel]
-        mean = draw_safety_means(n_kernels, preset.n_features, preset.safety_shape, generator, c2)
+        mean = draw_safety_means(c2, preset.n_features, preset.safety_shape, generator)
         tasks.safety_mean = mean[of_kernel]
         tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
         tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)

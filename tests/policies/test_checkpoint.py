@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 
 import pytest
@@ -59,6 +60,29 @@ def test_damaged_in_the_header(path):
     path.write_bytes(content)
     with pytest.raises(PolicyFileError, match="cannot be read"):
         load_policy(path, safe=True)
+
+
+def test_damaged_in_the_weights(path):
+    content = bytearray(path.read_bytes())
+    content[-100:] = bytes(100)
+    path.write_bytes(content)
+    with pytest.raises(PolicyFileError, match="checksum"):
+        load_policy(path, safe=True)
+
+
+def test_weights_that_are_not_finite(path):
+    network = PolicyNetwork(2, embedding=16, hidden=8, heads=2)
+    with torch.no_grad():
+        network.decision[0].weight[0, 0] = float("nan")
+    save_policy(network, path)
+    with pytest.raises(PolicyFileError, match="not finite"):
+        load_policy(path, safe=True)
+
+
+def test_readable_by_everyone(path):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_pickle_is_refused(path):

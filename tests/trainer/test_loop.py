@@ -169,7 +169,36 @@ def test_folder_in_use(tmp_path):
 
 def test_nothing_to_resume(tmp_path):
     with pytest.raises(TrainingError, match="holds no run"):
+        trainer(tmp_path / "missing").run(resume=True)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_killed_during_the_first_step(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        with pytest.raises(Stop):
+            trainer(tmp_path).run()
+    trainer(tmp_path).run(resume=True)
+    assert final_state(tmp_path)["step"] == TINY.steps
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint"])
+def test_damaged_state(tmp_path, content):
+    (tmp_path / "state.pt").write_bytes(content)
+    with pytest.raises(TrainingError, match="is damaged"):
         trainer(tmp_path).run(resume=True)
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TrainingError, match="cannot be made"):
+        trainer(tmp_path / "file" / "run").run()
+
+
+@pytest.mark.parametrize("device", ["no-such-device", "meta:x"])
+def test_device_that_cannot_be_used(tmp_path, device):
+    with pytest.raises(TrainingError, match="device"):
+        trainer(tmp_path, device=device)
 
 
 def test_resume_with_another_preset(tmp_path):

@@ -60,6 +60,11 @@ def test_with_batch():
         ("gamma", 1.0),
         ("lr", 0.0),
         ("average", 1.0),
+        ("heads", 3),
+        ("clip_norm", -1.0),
+        ("lengthscale", Uniform(-1.0, 0.1)),
+        ("variance", Uniform(0.0, 5.0)),
+        ("mean_variance", Uniform(0.5, 0.99)),
         ("steps", 0),
     ],
 )

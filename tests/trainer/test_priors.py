@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn_asal.trainer.priors import (
     TOTAL_VARIANCE,
     Kernel,
+    LogUniform,
     SafetyMean,
     ShiftedExponential,
     Uniform,
@@ -26,6 +27,7 @@ def generator(seed=0):
     ("distribution", "reference"),
     [
         (Uniform(0.24, 0.72), stats.uniform(0.24, 0.48)),
+        (LogUniform(0.1, 1.5), stats.loguniform(0.1, 1.5)),
         (ShiftedExponential(0.2, 10.0), stats.gamma(a=1, loc=0.2, scale=0.1)),
     ],
 )
@@ -57,6 +59,20 @@ def test_parse(text, expected):
 )
 def test_parse_error(text):
     with pytest.raises(ValueError, match="a distribution is written"):
+        parse_distribution(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("uniform:0.4,0.1", "low <= high"),
+        ("uniform:0.4,nan", "finite"),
+        ("log-uniform:0,1", "positive"),
+        ("shifted-exponential:0.2,0", "positive rate"),
+    ],
+)
+def test_impossible_distribution(text, message):
+    with pytest.raises(ValueError, match=message):
         parse_distribution(text)
 
 
@@ -104,7 +120,7 @@ def test_mean_has_zero_mean_and_unit_variance():
 
 
 def test_mean_formula():
-    means = draw_safety_means(4, 3, Uniform(5, 40), generator())
+    means = draw_safety_means(torch.full((4,), 0.5).double(), 3, Uniform(5, 40), generator())
     x = np.random.default_rng(0).random((4, 6, 3))
     result = means(torch.from_numpy(x)).numpy()
     for i in range(4):
@@ -118,7 +134,7 @@ def test_mean_formula():
 
 
 def test_mean_is_safe_at_the_centre():
-    means = draw_safety_means(200, 7, Uniform(5, 40), generator())
+    means = draw_safety_means(torch.full((200,), 0.5).double(), 7, Uniform(5, 40), generator())
     assert (means(torch.full((200, 1, 7), 0.5).double()) > 0).all()
 
 

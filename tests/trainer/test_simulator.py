@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from sklearn_asal.trainer.presets import Preset
+from sklearn_asal.trainer.priors import Uniform
 from sklearn_asal.trainer.simulator import _clip_rows, draw_tasks, simulate
 
 SMALL = Preset(max_budget=6, n_init=3, embedding=16, hidden=8, heads=2)
@@ -62,7 +63,7 @@ def test_initial_measurements_are_noisy_values_of_the_functions():
 
 def test_unsafe_points_fill_up():
     # A mean without amplitude and a lower safe share: some tasks have no safe point at the centre.
-    batch = tasks(SMALL.replace(mean_variance=0.0), counts=(200, 1, 1))
+    batch = tasks(SMALL.replace(mean_variance=Uniform(0.0, 0.0)), counts=(200, 1, 1))
     hopeless = (batch.Z < 0).all(1)
     assert hopeless.any()
     assert batch.X.shape == (200, 3, 2)
