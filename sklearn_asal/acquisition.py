@@ -2,14 +2,66 @@
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, logsumexp, ndtr
 
-# Rows of a pool that a covariance with reference points is taken of at a time.
+# Rows worked on at a time, where what is needed of each is many numbers.
 _ROWS = 4096
 # Scores closer than this count as equal, so that rounding does not decide.
 _TIE = 1e-9
 # How far inside the safe set the solver aims, in log probability: it misses by about 1e-7.
 _SLACK = 1e-5
+
+
+def predicted(model, X):
+    """What a surrogate predicts, checked, for it may be anybody's.
+
+    Parameters
+    ----------
+    model : surrogate
+        Fitted.
+    X : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    mean, std : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Not that: other shapes, NaN, infinity, or a standard deviation of zero or less.
+    """
+    return _moments(model, model.predict(X), "predict", (len(X),))
+
+
+def _moments(model, answer, method, shape):
+    called = f"surrogate {type(model).__name__}: {method}(X)"
+    wanted = "(n,)" if len(shape) == 1 else "(n_members, n)"
+    try:
+        mean, std = (np.asarray(part, dtype=np.float64) for part in answer)
+    except (TypeError, ValueError):
+        mean = std = np.empty(0)
+    # The number of members is the model's own affair.
+    if mean.shape != std.shape or mean.ndim != len(shape) or mean.shape[-1:] != shape[-1:]:
+        raise ValueError(
+            f"{called} must return two arrays of shape {wanted}, mean and standard deviation, for "
+            f"n = {shape[-1]} rows; it returned {_described(answer)}. A regressor of scikit-learn "
+            "needs a subclass whose predict asks for the deviation (return_std=True)."
+        )
+    if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
+        raise ValueError(
+            f"{called} must return finite means and finite standard deviations > 0, noise "
+            f"included; of n = {shape[-1]} rows it returned {(~np.isfinite(mean)).sum()} means "
+            f"and {(~np.isfinite(std)).sum()} deviations that are not finite, and "
+            f"{(std <= 0).sum()} deviations of zero or less."
+        )
+    return mean, std
+
+
+def _described(answer):
+    if isinstance(answer, (tuple, list)):
+        return f"{type(answer).__name__} of {', '.join(map(_described, answer)) or 'nothing'}"
+    shape = getattr(answer, "shape", None)
+    return type(answer).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
 
 
 def entropy(std):
@@ -66,7 +118,7 @@ def variance_reduction(model, X, reference):
     -------
     reduction : ndarray of shape (n,)
     """
-    std = model.predict(X)[1]
+    std = predicted(model, X)[1]
     reduction = np.empty(len(X))
     for start in range(0, len(X), _ROWS):
         rows = slice(start, start + _ROWS)
@@ -82,7 +134,8 @@ def safe_probability(limits, X):
     ----------
     limits : list of surrogate
         One fitted model for each limit's margin, safe where >= 0. They count as
-        independent, so the joint probability is the product.
+        independent, so the joint probability is the product. Of a mixture it is the
+        mean over the members, not the probability of a Gaussian with its moments.
     X : ndarray of shape (n, n_features)
 
     Returns
@@ -91,8 +144,15 @@ def safe_probability(limits, X):
     """
     p_safe = np.ones(len(X))
     for model in limits:
-        mean, std = model.predict(X)
-        p_safe *= ndtr(mean / std)
+        if not hasattr(model, "predict_members"):
+            mean, std = predicted(model, X)
+            p_safe *= ndtr(mean / std)
+            continue
+        for start in range(0, len(X), _ROWS):
+            rows = slice(start, start + _ROWS)
+            answer = model.predict_members(X[rows])
+            means, stds = _moments(model, answer, "predict_members", (-1, len(X[rows])))
+            p_safe[rows] *= ndtr(means / stds).mean(axis=0)
     return p_safe
 
 
@@ -166,10 +226,23 @@ def _log_safe(limits, x):
     """Logarithm of the joint probability of being safe at one point, and its gradient."""
     value, gradient = 0.0, np.zeros_like(x)
     for model in limits:
-        mean, std, d_mean, d_std = model.predict_gradient(x)
+        if hasattr(model, "predict_members"):
+            mean, std, d_mean, d_std = model.predict_members_gradient(x)
+        else:
+            mean, std, d_mean, d_std = map(np.stack, zip(model.predict_gradient(x)))
         ratio = mean / std
-        log_p = log_ndtr(ratio)
-        density = np.exp(-0.5 * ratio**2 - 0.5 * np.log(2 * np.pi) - log_p)
+        log_p = logsumexp(log_ndtr(ratio)) - np.log(len(ratio))
+        density = np.exp(-0.5 * ratio**2 - 0.5 * np.log(2 * np.pi) - log_p) / len(ratio)
         value += log_p
-        gradient = gradient + density * (d_mean - ratio * d_std) / std
+        gradient = gradient + density / std @ (d_mean - ratio[:, None] * d_std)
     return value, gradient
+
+
+def refinable(model, limits):
+    """Whether these models have all the gradients that :func:`refine` follows."""
+    return hasattr(model, "predict_gradient") and all(
+        hasattr(limit, "predict_members_gradient")
+        if hasattr(limit, "predict_members")
+        else hasattr(limit, "predict_gradient")
+        for limit in limits
+    )

@@ -122,6 +122,13 @@ class BaseQuerier(BaseEstimator):
     def _check_setup(self, n_features):
         """Raise if this querier cannot work with that many features."""
 
+    def _propose_in_turn(self, n_observed, *asked):
+        """Call ``_propose``; for a subclass that has to tell guesses from measurements.
+
+        Rows from ``n_observed`` on are pending points; their outcomes are guesses.
+        """
+        return self._propose(*asked)
+
     def fit(self, X, y, z=None):
         """Start a campaign from initial observations; forget any earlier one.
 
@@ -245,7 +252,8 @@ class BaseQuerier(BaseEstimator):
         n_queries : int, default=1
             Number of points. They are chosen one after another; each enters the
             history of the next with the outcome of the observation nearest to
-            it in place of its own. Each counts against the budget.
+            it in place of its own (GP queriers: ``y`` only, for a guess must not
+            count as evidence of safety). Each counts against the budget.
         return_indices : bool, default=False
             Return the rows of the pool as well.
 
@@ -272,17 +280,7 @@ class BaseQuerier(BaseEstimator):
         n_queries = check_scalar(n_queries, "n_queries", Integral, min_val=1)
         if return_indices and pool is None:
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
-        campaign = X is None and y is None and z is None
-        if campaign:
-            check_is_fitted(
-                self,
-                msg="%(name)s has no data yet: call fit(X, y) first, or pass data to query(X, y).",
-            )
-            data = self.X_, self.y_, self.z_
-        else:
-            X_, y_, z_ = observations(X, y, z)
-            check_features(self, X, X_.shape[1], "X", getattr(self, "n_features_in_", None))
-            data = X_, y_, self._measurements(y_, z_)
+        campaign, data = self._data(X, y, z, "query(X, y)")
         left = self._queries_left(budget, self.n_told_ if campaign else 0, n_queries)
         self._check_setup(data[0].shape[1])
         if not campaign:
@@ -309,6 +307,18 @@ class BaseQuerier(BaseEstimator):
         points = box.from_unit(points) if pool is None else pool.X[indices]
         return (points, indices) if return_indices else points
 
+    def _data(self, X, y, z, call):
+        """Whether they are the campaign's, and the observations that a call is about."""
+        if X is None and y is None and z is None:
+            check_is_fitted(
+                self,
+                msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
+            )
+            return True, (self.X_, self.y_, self.z_)
+        X_, y_, z_ = observations(X, y, z)
+        check_features(self, X, X_.shape[1], "X", getattr(self, "n_features_in_", None))
+        return False, (X_, y_, self._measurements(y_, z_))
+
     def _sequence(self, history, left, seed, view, n_queries):
         """Points of the unit cube, one after another, and their rows in the pool."""
         X, y, margin = history
@@ -317,7 +327,8 @@ class BaseQuerier(BaseEstimator):
         for j in range(n_queries):
             rng = np.random.default_rng([seed, observed + j])
             remaining = None if left is None else left - j
-            point = np.asarray(self._propose(X, y, margin, remaining, rng, view), dtype=float)
+            asked = X, y, margin, remaining, rng, view
+            point = np.asarray(self._propose_in_turn(observed, *asked), dtype=float)
             if point.shape != X.shape[1:] or not np.isfinite(point).all():
                 # A random point in its place might be unsafe, and would hide the fault.
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")

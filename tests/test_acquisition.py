@@ -9,6 +9,7 @@ from sklearn_asal.acquisition import (
     entropy,
     first_best,
     min_unsafe,
+    refinable,
     refine,
     safe_probability,
     variance_reduction,
@@ -47,10 +48,49 @@ def test_min_unsafe():
 def test_safe_probability(models):
     _, limits = models
     X = grid(5)
-    moments = [model.predict(X) for model in limits]
-    expected = np.prod([norm.sf(0, mean, std) for mean, std in moments], axis=0)
+    members = [model.predict_members(X) for model in limits]
+    expected = np.prod([norm.sf(0, *moments).mean(axis=0) for moments in members], axis=0)
     np.testing.assert_allclose(safe_probability(limits, X), expected)
     np.testing.assert_array_equal(safe_probability([], X), np.ones(25))
+
+
+def test_safe_probability_of_a_mixture_is_no_gaussian(models):
+    class Two:
+        """One member in five is sure of a disaster; the mean margin hides it."""
+
+        def predict_members(self, X):
+            means = np.repeat([[1.0], [1.0], [1.0], [1.0], [-0.2]], len(X), axis=1)
+            return means, np.full(means.shape, 0.1)
+
+    X = grid(70)  # more than one block
+    np.testing.assert_allclose(safe_probability([Two()], X), (4 + norm.cdf(-2)) / 5)
+    plain = models[1][0]
+    np.testing.assert_allclose(
+        safe_probability([plain], X), norm.sf(0, *plain.predict(X)), rtol=1e-9
+    )
+
+
+def test_predicted_members_are_checked():
+    class Wrong:
+        def predict_members(self, X):
+            return np.zeros(len(X)), np.ones(len(X))
+
+    with pytest.raises(ValueError, match=r"Wrong: predict_members.*shape \(n_members, n\)"):
+        safe_probability([Wrong()], grid(3))
+
+
+def test_what_refinement_needs(models):
+    class Gradient:
+        predict_gradient = None
+
+    class Members(Gradient):
+        predict_members = None
+
+    model, limits = models
+    assert refinable(model, limits)
+    assert refinable(model, [Gradient()])
+    assert not refinable(model, [Members()])
+    assert not refinable(object(), [])
 
 
 def test_variance_reduction(models):

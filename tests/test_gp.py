@@ -1,5 +1,6 @@
 """GPQuerier and GPSafeQuerier, beyond the contract that all queriers share."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -8,8 +9,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from sklearn_asal import (
@@ -59,8 +62,8 @@ def test_choice_is_the_best_of_all_safe_rows(data, pool, surrogate):
     z = Z[:, 0]
     querier = GPSafeQuerier(surrogate, bounds=BOUNDS)
     _, index = querier.query(X, y, z, pool=pool, return_indices=True)
-    mean, std = fitted(surrogate, X, z).predict(unit(pool))
-    safe = norm.sf(0, mean, std) >= 0.95
+    means, stds = fitted(surrogate, X, z).predict_members(unit(pool))
+    safe = norm.sf(0, means, stds).mean(axis=0) >= 0.95
     assert 0.02 < safe.mean() < 0.8
     score = fitted(surrogate, X, y).predict(unit(pool))[1]
     assert index[0] == np.where(safe, score, -1).argmax()
@@ -201,6 +204,26 @@ def test_report_without_limits(data):
     np.testing.assert_array_equal(single.y_std, report.y_std)
 
 
+def test_assess_takes_no_columns_in_another_order(data):
+    pd = pytest.importorskip("pandas")
+    X, y, Z = data
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    querier = GPSafeQuerier(bounds=BOUNDS).fit(frame, y, Z)
+    expected = querier.assess(X[:3]).p_safe
+    np.testing.assert_array_equal(querier.assess(frame[:3]).p_safe, expected)
+    np.testing.assert_array_equal(querier.assess(frame.iloc[0]).p_safe, querier.assess(X[0]).p_safe)
+    swapped = frame[["b", "a"]]
+    for call in (
+        lambda: querier.assess(swapped),
+        lambda: querier.assess(swapped.iloc[0]),
+        lambda: querier.assess(frame, swapped, y, Z),
+    ):
+        with pytest.raises(ValueError, match="feature names should match"):
+            call()
+    with pytest.raises(ValueError, match="X has 1 features, but GPSafeQuerier is expecting 2"):
+        querier.assess([0.1], X[:, :1], y, Z)
+
+
 def test_assess_says_what_is_wrong(data):
     X, y, Z = data
     with pytest.raises(NotFittedError, match="has no data yet"):
@@ -292,6 +315,150 @@ def test_million_rows_in_bounded_memory():
     assert peak < 100e6
 
 
+# ---- several queries at once: what is pending is no evidence
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_every_one_of_several_proposals_is_safe(surrogate, seed):
+    rng = np.random.default_rng(seed)
+    X = 0.35 + 0.3 * rng.random((8, 2))
+    y, z = np.sin(8 * X[:, 0]), 0.5 - 4 * np.square(X - 0.5).sum(axis=1)
+    querier = GPSafeQuerier(surrogate, candidates=800, random_state=seed).fit(X, y, z)
+    pool = rng.random((600, 2))
+    for params in {}, {"pool": pool}:
+        points, report = querier.query(n_queries=6, return_report=True, **params)
+        p_safe = norm.sf(0, *fit_unit(surrogate, X, z).predict_members(points)).mean(axis=0)
+        assert p_safe.min() >= 0.95 - 1e-9
+        np.testing.assert_allclose(report.p_safe, p_safe)
+        assert len(np.unique(points.round(6), axis=0)) == 6
+    refined = querier.set_params(refine=2).query(n_queries=3, return_report=True)[1]
+    assert refined.p_safe.min() >= 0.95 - 1e-9
+
+
+def fit_unit(surrogate, X, values):
+    model = {"exact": ExactGP(), "sparse": SparseGP()}.get(surrogate, surrogate)
+    order = np.lexsort((values, *X.T))
+    return clone(model).fit(X[order], values[order])
+
+
+class Recorder(ExactGP):
+    """Writes down what it is fitted to and conditioned on."""
+
+    def fit(self, X, y):
+        log.append(("fit", len(X)))
+        return super().fit(X, y)
+
+    def condition(self, X, y):
+        log.append(("condition", len(X)))
+        return super().condition(X, y)
+
+
+log = []
+
+
+def test_pending_points_change_neither_hyperparameters_nor_limits(data):
+    X, y, Z = data
+    log.clear()
+    GPSafeQuerier(Recorder(), bounds=BOUNDS, candidates=50).query(X, y, Z[:, 0], n_queries=3)
+    fits = [("fit", 12), ("fit", 12)]
+    assert log == [*fits, *fits, ("condition", 13), *fits, ("condition", 14)]
+    log.clear()
+    GPQuerier(Recorder(), bounds=BOUNDS, candidates=50).query(X, y, n_queries=2)
+    assert log == [("fit", 12), ("fit", 12), ("condition", 13)]
+
+
+def test_pending_points_make_the_output_less_uncertain(data):
+    X, y, _ = data
+    pool = np.array([[0.3, -3.0], [0.31, -3.0], [4.6, 22.0]])
+    std = GPQuerier(bounds=BOUNDS).assess(pool, X, y).y_std
+    assert std[:2].min() > std[2]
+    for surrogate in [*SURROGATES, Plain()]:
+        querier = GPQuerier(surrogate, bounds=BOUNDS)
+        _, indices = querier.query(X, y, pool=pool, n_queries=2, return_indices=True)
+        assert set(indices) in ({0, 2}, {1, 2})
+
+
+# ---- surrogates of others
+
+
+class Plain(BaseEstimator):
+    """The least that a surrogate has to do."""
+
+    def fit(self, X, y):
+        self.model_ = ExactGP().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+class Spoilt(Plain):
+    """Answers with something else in place of mean and standard deviation."""
+
+    def __init__(self, spoil=None):
+        self.spoil = spoil
+
+    def predict(self, X):
+        return self.spoil(*super().predict(X))
+
+
+def test_the_least_surrogate_is_as_good_as_ours(data, pool):
+    X, y, Z = data
+    for params in {}, {"refine": 2}:
+        plain = GPSafeQuerier(Plain(), bounds=BOUNDS, **params).query(X, y, Z, n_queries=1)
+        np.testing.assert_array_equal(plain, GPSafeQuerier(bounds=BOUNDS).query(X, y, Z))
+
+
+def no_deviation(mean, std):
+    return mean
+
+
+SPOILT = {
+    "mean only": (no_deviation, r"two arrays of shape \(n,\).*returned ndarray of shape \(\d+,\)"),
+    "columns": (lambda mean, std: (mean[:, None], std[:, None]), "returned tuple of ndarray of"),
+    "one for all": (lambda mean, std: (mean, std[0]), "two arrays of shape"),
+    "None": (lambda mean, std: None, "returned NoneType"),
+    "NaN": (lambda mean, std: (mean * np.nan, std), "finite.*means and 0 deviations that are not"),
+    "zero": (lambda mean, std: (mean, 0 * std), "standard deviations > 0"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+@pytest.mark.parametrize("Querier", [GPQuerier, GPSafeQuerier])
+def test_predictions_that_are_none(data, pool, name, Querier):
+    X, y, Z = data
+    spoil, message = SPOILT[name]
+    querier = Querier(Spoilt(spoil), bounds=BOUNDS, candidates=50).fit(X, y, Z)
+    for call in (
+        querier.query,
+        lambda: querier.query(pool=pool),
+        lambda: querier.query(pool=pool[:2]),
+        lambda: querier.assess(X[:2]),
+    ):
+        with pytest.raises(ValueError, match=f"surrogate Spoilt: .*{message}"):
+            call()
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_a_regressor_of_scikit_learn_is_refused(data, n):
+    X, y, _ = data
+    querier = GPQuerier(GaussianProcessRegressor(optimizer=None), bounds=BOUNDS, candidates=n).fit(
+        X, y
+    )
+    with pytest.raises(ValueError, match=r"surrogate GaussianProcessRegressor.*return_std=True"):
+        querier.query()
+
+
+def test_variance_reduction_needs_covariances(data):
+    X, y, Z = data
+    for Querier in GPQuerier, GPSafeQuerier:
+        querier = Querier(Plain(), "variance_reduction", bounds=BOUNDS)
+        for call in querier.fit, querier.query:
+            with pytest.raises(ValueError, match=r"acquisition='variance_reduction' .* surrogate"):
+                call(X, y, Z)
+
+
 def test_empty_pool(data, pool):
     X, y, Z = data
     for querier in (GPSafeQuerier(bounds=BOUNDS), GPQuerier(bounds=BOUNDS)):
@@ -304,6 +471,24 @@ def test_threads_are_left_as_they_were(data):
     X, y, Z = data
     GPSafeQuerier(bounds=BOUNDS, candidates=50).query(X, y, Z)
     assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_threads_are_left_as_they_were_by_queries_at_once(data):
+    # In a process of its own, for the number found at the start depends on the environment.
+    code = (
+        "import numpy as np; from concurrent.futures import ThreadPoolExecutor\n"
+        "from threadpoolctl import threadpool_info; from sklearn_asal import GPQuerier\n"
+        "from sklearn_asal.surrogates import MixtureGP\n"
+        "def threads(): return [pool['num_threads'] for pool in threadpool_info()]\n"
+        "before, X = threads(), np.random.default_rng(0).random((8, 2))\n"
+        "querier = GPQuerier(MixtureGP(n_members=3, n_steps=5), candidates=50).fit(X, X[:, 0])\n"
+        "with ThreadPoolExecutor(6) as pool:\n"
+        "    list(pool.map(lambda _: querier.query(), range(48)))\n"
+        "assert threads() == before, (before, threads())"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "OMP_NUM_THREADS": "2"}
+    )
 
 
 def test_torch_is_not_needed(data):
@@ -322,6 +507,10 @@ def test_torch_is_not_needed(data):
         ({"surrogate": "exakt"}, "surrogate must be one of 'exact', 'sparse', 'mixture' or an"),
         ({"surrogate": ExactGP}, None),
         ({"surrogate": 3}, "surrogate must be one of"),
+        (
+            {"surrogate": StandardScaler()},
+            "surrogate must be one of .* or an estimator whose predict",
+        ),
         ({"acquisition": "variance"}, "acquisition must be one of 'entropy', .*'min_unsafe'"),
         ({"candidates": 0}, "candidates == 0, must be >= 1"),
         ({"refine": -1}, "refine == -1, must be >= 0"),

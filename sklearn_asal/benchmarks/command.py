@@ -63,6 +63,7 @@ def _run(arguments):
         if arguments.methods
         else [([name for name in tasks if TASKS[name] == suite], SUITES[suite]) for suite in suites]
     )
+    failed = {}
     for names, methods in plan:
         if names:
             try:
@@ -78,17 +79,19 @@ def _run(arguments):
                 )
             except ImportError as error:
                 raise RuntimeError(str(error)) from error
+            failed.update({cell: results.failures[cell] for cell in results.failed})
     print(markdown(*short(summarise(results))))
-    if results.failures:
-        print(f"\n{len(results.failures)} failed (failures.csv), tried again at the next run:")
-        for error in dict.fromkeys(results.failures.values()):
-            cells = [cell for cell, why in results.failures.items() if why == error]
-            tasks, methods, *_ = (
+    if failed:
+        path = results.folder / "failures.csv"
+        print(f"\n{len(failed)} of this run's cells failed ({path}), tried again at the next run:")
+        for error in dict.fromkeys(failed.values()):
+            cells = sorted(cell for cell, why in failed.items() if why == error)
+            tasks, methods, seeds = (
                 ", ".join(dict.fromkeys(map(str, part))) for part in zip(*cells, strict=True)
             )
-            print(f"- {methods} on {tasks}: {error}")
+            print(f"- {methods} on {tasks}, seed {seeds}: {error}")
     print(f"\n{results.folder / 'results.csv'}")
-    return 0 if results.records else 1
+    return 1 if failed else 0
 
 
 def _report(arguments):

@@ -10,9 +10,14 @@ from sklearn.base import clone
 from sklearn.utils import check_scalar
 
 from .. import NoSafeCandidateError
+from .tasks import Task, get_task
 
 # The likelihood of few points has several maxima; the best of three searches is taken.
 _RESTARTS = 2
+# Those start from equal lengthscales. From three features on the best maximum often belongs to a
+# model that ignores some of them, which no such start leads to: there, this many searches per
+# feature start at random. On the fluid system and the engine 15 to 100 % of them reach the best.
+_RANDOM_STARTS = 4
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     ----------
     querier : querier
         Any object with the contract of this package: ``get_params``, ``fit``, ``query``, ``tell``.
-    task : Task
+    task : Task or str
+        A name stands for :func:`get_task` of it.
     seed : int
         Of the trial and of the querier.
     n_queries : int, default=task.n_queries
@@ -78,10 +84,15 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
 
     Raises
     ------
+    TypeError
+        If ``task`` is neither a task nor a name.
     ValueError
         If the querier needs safety measurements and the task has none, or a number is not
         positive. Whatever the querier raises is passed on.
     """
+    task = get_task(task) if isinstance(task, str) else task
+    if not isinstance(task, Task):
+        raise TypeError(f"task must be a Task or the name of one; got {task!r}.")
     n_queries = task.n_queries if n_queries is None else n_queries
     check_scalar(n_queries, "n_queries", Integral, min_val=1)
     check_scalar(every, "every", Integral, min_val=1)
@@ -151,9 +162,28 @@ def _choose(querier, pool, taken):
 
 def _rmse(X, y, X_test, y_test, bounds):
     """Test error of a zero-mean Gaussian process with RBF kernel, fitted by maximum likelihood."""
+    low, high = np.asarray(bounds, dtype=float).T
+    mean, _ = _model((X - low) / (high - low), y).predict((X_test - low) / (high - low))
+    return float(np.sqrt(np.mean((mean - y_test) ** 2)))
+
+
+def _model(X, y):
+    """The likeliest Gaussian process that several searches find, for X in the unit cube."""
     from ..surrogates import ExactGP
 
-    low, high = np.asarray(bounds, dtype=float).T
-    model = ExactGP(prior=False, n_restarts=_RESTARTS).fit((X - low) / (high - low), y)
-    mean, _ = model.predict((X_test - low) / (high - low))
-    return float(np.sqrt(np.mean((mean - y_test) ** 2)))
+    best = ExactGP(prior=False, n_restarts=_RESTARTS).fit(X, y)
+    n_features = X.shape[1]
+    if n_features < 3:
+        return best
+    # Always the same starts: the error depends on the data alone.
+    rng = np.random.default_rng(0)
+    scale = np.sqrt(np.mean(np.square(y))) or 1.0
+    for _ in range(_RANDOM_STARTS * n_features):
+        lengthscales = rng.uniform(np.log(0.1), np.log(10.0), n_features)
+        noise = rng.uniform(np.log(0.01), 0.0)
+        model = ExactGP(prior=False, warm_start=True)
+        model.theta_ = np.concatenate([lengthscales, np.log(scale) + [0.0, noise]])
+        model.fit(X, y)
+        if model.objective_ > best.objective_:
+            best = model
+    return best

@@ -22,6 +22,9 @@ _NOTES = (
 )
 # Strong ones first, then their pale sisters.
 _COLOURS = [f"C{i}" for i in range(10)] + ["#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5"]
+# Methods of one suite follow each other in METHODS, and none of them share these.
+_DASHES = [(), (6, 2), (6, 2, 1.5, 2), (3, 3), (1, 2), (1, 5)]
+_MARKERS = "os^DvP<X>*ph"
 _STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse;margin:1em 0}img{max-width:100%}"
@@ -53,9 +56,9 @@ def report(folder):
             f"{folder} holds no benchmark; make one with python -m sklearn_asal bench run --out "
             f"{folder}."
         )
-    settings = ", ".join(f"{name} {value}" for name, value in results.settings.items())
-    text = ["# Benchmark", *(f"- {note}" for note in _NOTES), f"- Settings: {settings}."]
-    page = ["<h1>Benchmark</h1>", _html_list([*_NOTES, f"Settings: {settings}."])]
+    notes = [*_NOTES, *_settings(results.settings)]
+    text = ["# Benchmark", *(f"- {note}" for note in notes)]
+    page = ["<h1>Benchmark</h1>", _html_list(notes)]
     figures = results.folder / "figures"
     figures.mkdir(exist_ok=True)
     for task, (header, rows) in tables(summarise(results)).items():
@@ -79,6 +82,19 @@ def report(folder):
     return path
 
 
+def _settings(settings):
+    """What holds for all cells, and what only for those of the last run, in words."""
+    names = {
+        "Settings": ("n_queries", "every", "pool_size", "policy"),
+        "Last run with": ("version", "python", "machine"),
+    }
+    notes = {
+        title: ", ".join(f"{name} {settings[name]}" for name in group if name in settings)
+        for title, group in names.items()
+    }
+    return [f"{title}: {note}." for title, note in notes.items() if note]
+
+
 def figure(results, task):
     """RMSE and share of safe queries against queries, and time a query, for one task.
 
@@ -100,11 +116,9 @@ def figure(results, task):
             campaigns.setdefault(method, []).append(records)
     order = list(METHODS)
     methods = sorted(campaigns, key=lambda m: (order.index(m) if m in order else len(order), m))
-    # The colour belongs to the method, so that it is the same in every figure.
-    colours = {
-        m: _COLOURS[(order.index(m) if m in order else len(order) + i) % len(_COLOURS)]
-        for i, m in enumerate(methods)
-    }
+    # The style belongs to the method, so that it is the same in every figure.
+    order += [m for m in methods if m not in order]
+    styles = {m: _style(order.index(m)) for m in methods}
     panels = [("rmse", "RMSE"), ("safe_share", "share of safe queries")]
     if all(math.isnan(r.safe_share) for c in campaigns.values() for records in c for r in records):
         panels = panels[:1]
@@ -112,23 +126,51 @@ def figure(results, task):
     *axes, time_axis = drawing.subplots(1, len(panels) + 1)
     for axis, (name, label) in zip(axes, panels, strict=True):
         for method in methods:
-            _curve(axis, campaigns[method], name, _label(method), colours[method])
+            _curve(axis, campaigns[method], name, _label(method), styles[method])
         axis.set(xlabel="queries", ylabel=label, title=task)
         if name == "safe_share":
             axis.axhline(0.95, color="gray", lw=1, ls=":")
     for i, method in enumerate(methods):
         times = np.array([1e3 * r.seconds for records in campaigns[method] for r in records])
         low, middle, high = np.quantile(times, [0.05, 0.5, 0.95])
-        time_axis.plot([low, high], [i, i], color=colours[method], lw=3, alpha=0.4)
-        time_axis.plot(middle, i, "o", color=colours[method])
-    time_axis.set_xscale("log")
+        style = {key: styles[method][key] for key in ("color", "marker")}
+        time_axis.plot([low, high], [i, i], color=style["color"], lw=3, alpha=0.4)
+        time_axis.plot(middle, i, ls="", **style)
+    _log_scale(time_axis)
     time_axis.set(xlabel="ms a query (median, 5 % to 95 %)", ylim=(len(methods) - 0.5, -0.5))
     time_axis.set_yticks(range(len(methods)), [_label(method) for method in methods])
-    drawing.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside lower center", ncols=6, handlelength=3.5)
     return drawing
 
 
-def _curve(axis, campaigns, name, label, colour):
+def _style(place):
+    """Colour, dashes and marker of a method; of equal curves all show."""
+    rank = place % len(_DASHES)
+    return {
+        "color": _COLOURS[place % len(_COLOURS)],
+        "ls": (0, _DASHES[rank]),
+        "marker": _MARKERS[place % len(_MARKERS)],
+        # What leaves more gaps goes on top of what leaves fewer.
+        "zorder": 2 + rank / len(_DASHES),
+    }
+
+
+def _log_scale(axis):
+    """Logarithmic x, from power of ten to power of ten, with as many labels as there is room."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    axis.set_xlim(10.0**first, 10.0**last)
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    if last - first <= 2:
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _curve(axis, campaigns, name, label, style):
     """Mean and standard error of a column, at the queries that have it in every campaign."""
     columns = {}
     for records in campaigns:
@@ -137,7 +179,11 @@ def _curve(axis, campaigns, name, label, colour):
                 columns.setdefault(record.query, []).append(getattr(record, name))
     queries = sorted(query for query, values in columns.items() if len(values) == len(campaigns))
     mean, error = np.array([mean_and_error(columns[query]) for query in queries]).reshape(-1, 2).T
-    axis.plot(queries, mean, ".-", color=colour, label=label, ms=4)
+    # About ten markers a curve, hollow and at queries of its own where there are enough of them.
+    step = max(1, len(queries) // 10)
+    every = _MARKERS.index(style["marker"]) % step, step
+    axis.plot(queries, mean, label=label, ms=5, mfc="none", markevery=every, **style)
+    colour = style["color"]
     axis.fill_between(queries, mean - error, mean + error, color=colour, alpha=0.2, lw=0)
 
 

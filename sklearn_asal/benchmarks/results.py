@@ -5,6 +5,8 @@ import io
 import json
 import math
 import os
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 from .protocol import Record
@@ -20,6 +22,48 @@ COLUMNS = (
     "seconds",
     "forced",
 )
+
+
+@contextmanager
+def locked(folder):
+    """Keep other runs out of a folder, which is made if need be.
+
+    Every run writes all that it knows of, so that two at a time would erase each other's cells.
+    The lock is the kernel's: it ends with the process, however that ends.
+
+    Parameters
+    ----------
+    folder : str or path-like
+
+    Raises
+    ------
+    RuntimeError
+        If another run holds the folder.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        try:
+            _lock(file)
+        except BlockingIOError as error:
+            raise RuntimeError(
+                f"another run is using the folder {folder} (--out); wait until it has finished, "
+                "or choose another folder."
+            ) from error
+        except OSError as error:  # some network file systems have no locks
+            warnings.warn(
+                f"{folder} cannot be locked ({error}); make sure that no other run uses it.",
+                stacklevel=3,
+            )
+        yield
+
+
+def _lock(file):
+    try:
+        import fcntl
+    except ImportError as error:  # Windows
+        raise OSError("this system has no flock") from error
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class Results:
@@ -41,6 +85,8 @@ class Results:
         Failed cells and why (failures.csv).
     settings : dict
         What all cells have in common (settings.json); empty for a new folder.
+    failed : list of (str, str, int)
+        Cells that failed since this object was made; not in a file.
 
     Raises
     ------
@@ -51,6 +97,7 @@ class Results:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.records, self.failures, self.settings = {}, {}, {}
+        self.failed = []
         path = self.folder / "settings.json"
         if not path.exists() and (self.folder / "results.csv").exists():
             raise ValueError(

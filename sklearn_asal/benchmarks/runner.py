@@ -5,12 +5,15 @@ import importlib
 import itertools
 import os
 import platform
+import re
+import sys
 import traceback
 from contextlib import ExitStack
 from functools import cache
 from numbers import Integral
 from pathlib import Path
 
+import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from sklearn.utils import check_scalar
 from threadpoolctl import threadpool_limits
@@ -19,7 +22,7 @@ from tqdm import tqdm
 from .. import __version__
 from .methods import METHODS, make
 from .protocol import run
-from .results import Results
+from .results import Results, locked
 from .tasks import TASKS, Task, get_task
 
 BACKENDS = "loky", "dask", "ray"
@@ -59,7 +62,9 @@ def run_cells(
     tasks : sequence of str or Task
         Names of the paper's tasks (see :func:`get_task`) or tasks of your own.
     methods : sequence of str, or dict of str to querier
-        Names out of ``METHODS``. In a dict, None as the querier stands for the method of that name.
+        Names out of ``METHODS``. In a dict, None as the querier stands for the method of that name;
+        queriers of your own take other names. Their class and parameters are recorded, and another
+        querier of the same name is refused.
     seeds : int, default=5
         Seeds 0 to ``seeds - 1``.
     jobs : int, default=1
@@ -83,7 +88,7 @@ def run_cells(
     Returns
     -------
     results : Results
-        Of everything in the folder.
+        Of everything in the folder; ``results.failed`` lists the cells that failed in this run.
 
     Raises
     ------
@@ -92,32 +97,48 @@ def run_cells(
         settings. An error within a cell is recorded and not raised.
     FileNotFoundError
         If the policy is not there.
+    RuntimeError
+        If another run is using the folder.
     ImportError
         If dask's ``distributed`` or ``ray`` is asked for and missing.
     """
     for name, value in (("seeds", seeds), ("jobs", jobs), ("every", every)):
         check_scalar(value, name, Integral, min_val=1)
+    for name, value in (("n_queries", n_queries), ("pool_size", pool_size)):
+        if value is not None:
+            check_scalar(value, name, Integral, min_val=1)
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
     tasks = {task.name if isinstance(task, Task) else task: task for task in tasks}
     methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
     cells = _cells(tasks, methods, range(seeds))
 
-    results = Results(out)
-    settings = {"n_queries": n_queries, "every": every, "pool_size": pool_size}
-    _settle(results, settings, None if policy is None else Path(policy))
-    results.settings["jobs"] = jobs
-    results.failures = {cell: why for cell, why in results.failures.items() if cell not in cells}
-    left = [cell for cell in cells if cell not in results.records]
-    results.save()
+    policy = None if policy is None else Path(policy).resolve()
+    settings = {
+        "n_queries": n_queries,
+        "every": every,
+        "pool_size": pool_size,
+        "policy": _digest(policy),
+        "queriers": {name: _identity(q) for name, q in methods.items() if q is not None},
+    }
     if data_home is not None:
         data_home = str(Path(data_home).expanduser().resolve())
-    options = data_home, pool_size, None if policy is None else str(Path(policy).resolve())
-    calls = (
-        delayed(_run_cell)(tasks[task], method, methods[method], seed, n_queries, every, *options)
-        for task, method, seed in left
-    )
-    with ExitStack() as stack, tqdm(total=len(left), disable=None if progress else True) as bar:
+    options = data_home, pool_size, None if policy is None else str(policy)
+    with ExitStack() as stack:
+        stack.enter_context(locked(out))
+        results = Results(out)
+        _settle(results, settings)
+        for cell in cells:
+            results.failures.pop(cell, None)
+        results.save()
+        left = [cell for cell in cells if cell not in results.records]
+        calls = (
+            delayed(_run_cell)(
+                tasks[task], method, methods[method], seed, n_queries, every, *options
+            )
+            for task, method, seed in left
+        )
+        bar = stack.enter_context(tqdm(total=len(left), disable=None if progress else True))
         _start(stack, backend, jobs)
         # As they finish, so that whatever ends this run leaves them saved.
         for cell, records, error in _finished(calls, backend, jobs):
@@ -125,6 +146,7 @@ def run_cells(
                 results.records[cell] = records
             else:
                 results.failures[cell] = error
+                results.failed.append(cell)
             results.save()
             bar.set_postfix_str(" ".join(map(str, cell)), refresh=False)
             bar.update()
@@ -159,6 +181,12 @@ def _cells(tasks, methods, seeds):
     for method, querier in methods.items():
         if querier is None and method not in METHODS:
             raise ValueError(f"methods must be out of {', '.join(METHODS)}; got {method!r}.")
+        # Tables would show it beside the paper's figures of that method.
+        if querier is not None and method in METHODS:
+            raise ValueError(
+                f"methods: {method!r} is the name of a method of this package; give your "
+                f"{type(querier).__name__} another one."
+            )
     cells = []
     for task, given in tasks.items():
         suite = TASKS[task] if isinstance(given, str) else given.suite
@@ -178,26 +206,42 @@ def _is_safe(querier):
     return "safety_threshold" in querier.get_params()
 
 
-def _settle(results, settings, policy):
+def _identity(querier):
+    """Class and parameters of a querier as text, the same in every process."""
+    with np.printoptions(threshold=sys.maxsize):
+        params = ", ".join(f"{name}={value!r}" for name, value in querier.get_params().items())
+    # Objects without a repr of their own are told by their address, which says nothing.
+    params = re.sub(r" at 0x[0-9a-fA-F]+", "", params)
+    return f"{type(querier).__module__}.{type(querier).__qualname__}({params})"
+
+
+def _digest(policy):
+    if policy is None:
+        return None
+    if not policy.is_file():
+        raise FileNotFoundError(f"policy: there is no file {policy}.")
+    return hashlib.sha256(policy.read_bytes()).hexdigest()
+
+
+def _settle(results, settings):
     """Compare the settings with those of the folder, then write them there."""
-    digest = None
-    if policy is not None:
-        if not policy.is_file():
-            raise FileNotFoundError(f"policy: there is no file {policy}.")
-        digest = hashlib.sha256(policy.read_bytes()).hexdigest()
-    old = results.settings
-    settings = {**settings, "policy": digest}
-    compared = list(_COMMON)
-    if any(method in ("asal", "aal") for _, method, _ in results.records):
-        compared.append("policy")
-    for name in compared if results.records else ():
-        if old.get(name) != settings[name]:
+    old, finished = results.settings, {method for _, method, _ in results.records}
+    compared = [(name, old.get(name), settings[name]) for name in _COMMON if finished]
+    if finished & {"asal", "aal"}:
+        compared.append(("policy", old.get("policy"), settings["policy"]))
+    queriers = old.get("queriers", {})
+    for name, new in settings["queriers"].items():
+        if name in finished:
+            compared.append((name, queriers.get(name), new))
+    for name, before, now in compared:
+        if before != now:
             raise ValueError(
-                f"{results.folder} holds results with {name}={old.get(name)!r}, but now {name} is "
-                f"{settings[name]!r}. Choose another folder for out, or the same settings."
+                f"{results.folder} holds results with {name}={before!r}, but now {name} is "
+                f"{now!r}. Choose another folder for out, or the same settings."
             )
     results.settings = {
         **settings,
+        "queriers": {**queriers, **settings["queriers"]},
         "version": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, {platform.system()}",

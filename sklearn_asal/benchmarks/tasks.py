@@ -244,3 +244,6 @@ _BUILDERS = {
 
 #: Names of the ten tasks and their suites.
 TASKS = {name: suite for name, (suite, *_) in _BUILDERS.items()}
+
+#: The paper's number of queries of each.
+N_QUERIES = {name: n_queries for name, (_, _, _, n_queries, _) in _BUILDERS.items()}

@@ -100,15 +100,14 @@ class ExactGP(Expansion):
             start=start,
             max_iter=self.max_iter,
         )
-        self._condition(X, self.theta_[None], squares, y)
-        return self
+        return self._condition(X, y)
 
-    def _condition(self, X, thetas, squares, y):
-        """Set what predictions need, from one row of hyperparameters for each member."""
+    def _condition(self, X, y):
+        thetas, squares = np.atleast_2d(self.theta_), squared_differences(X, X)
         weights, factors = [], []
         for theta in thetas:
             signal, noise = np.exp(2.0 * theta[-2:])
             L = cholesky(covariance(theta, squares, len(X)), JITTER * signal + noise)
             weights.append(lapack.dpotrs(L, y, lower=1)[0])
             factors.append(inverse_cholesky(L))
-        self._set(X, thetas, weights, factors)
+        return self._set(X, thetas, weights, factors)

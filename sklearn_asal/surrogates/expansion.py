@@ -16,7 +16,7 @@ class Expansion(BaseEstimator):
     the variance ``signal^2 + noise^2 - |factors_[b] @ k|^2`` (eqS-gp_posterior) for
     each member b. Several members form a mixture with equal weights.
 
-    A subclass calls ``_set`` in ``fit``.
+    A subclass chooses ``theta_`` in ``fit``, and calls ``_set`` in ``_condition(X, y)``.
 
     Attributes
     ----------
@@ -34,6 +34,27 @@ class Expansion(BaseEstimator):
         self.signal_std_, self.noise_std_ = np.exp(thetas[:, -2:]).T
         self.weights_ = np.array(weights)
         self.factors_ = np.array(factors)
+        return self
+
+    def condition(self, X, y):
+        """Take other data, with the hyperparameters that ``fit`` chose.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Invalid data.
+        """
+        X, y = check_data(X, y)
+        return self._condition(self._checked(X), y)
 
     def predict(self, X):
         """Mean and standard deviation of a measurement, noise included.
@@ -54,6 +75,20 @@ class Expansion(BaseEstimator):
             mean[rows], variance = _mixed(*self._moments(X[rows]))
             np.sqrt(variance, out=std[rows])
         return mean, std
+
+    def predict_members(self, X):
+        """Mean and standard deviation of a measurement for each member, noise included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+
+        Returns
+        -------
+        means, stds : ndarray of shape (n_members, n)
+        """
+        means, variances = self._moments(self._checked(X))
+        return means, np.sqrt(variances)
 
     def covariance(self, A, B):
         """Covariance of noise-free values at two sets of points.
@@ -90,6 +125,24 @@ class Expansion(BaseEstimator):
         mean, std : float
         mean_gradient, std_gradient : ndarray of shape (n_features,)
         """
+        means, stds, d_means, d_stds = self.predict_members_gradient(x)
+        mean, variance = _mixed(means, np.square(stds))
+        d_variances = stds[:, None] * d_stds + (means - mean)[:, None] * d_means  # half of it
+        std = np.sqrt(variance)
+        return float(mean), float(std), d_means.mean(axis=0), d_variances.mean(axis=0) / std
+
+    def predict_members_gradient(self, x):
+        """Mean and standard deviation of each member at one point, and their gradients.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        means, stds : ndarray of shape (n_members,)
+        mean_gradients, std_gradients : ndarray of shape (n_members, n_features)
+        """
         difference = self.centres_ - x
         precision = self.lengthscale_**-2.0
         k = np.exp(-0.5 * precision @ np.square(difference).T)
@@ -101,11 +154,8 @@ class Expansion(BaseEstimator):
         d_explained = self.factors_ @ d_k.transpose(0, 2, 1)
         noise = np.square(self.noise_std_)
         latent = np.square(self.signal_std_) - np.square(explained).sum(axis=(1, 2))
-        mean, variance = _mixed(means, noise + np.maximum(latent, 0.0))
-        d_variances = -2.0 * (explained * d_explained).sum(axis=1)
-        d_variance = (d_variances + 2.0 * (means - mean)[:, None] * d_means).mean(axis=0)
-        std = np.sqrt(variance)
-        return float(mean), float(std), d_means.mean(axis=0), 0.5 * d_variance / std
+        stds = np.sqrt(noise + np.maximum(latent, 0.0))
+        return means, stds, d_means, -(explained * d_explained).sum(axis=1) / stds[:, None]
 
     def _checked(self, X):
         check_is_fitted(self, "centres_")

@@ -17,7 +17,8 @@ class MixtureGP(ExactGP):
 
     The paper's MGP. Initial hyperparameters are drawn from the priors of
     :class:`~sklearn_asal.surrogates.likelihood.Prior`, tuned by Adam. Predictions have
-    the mean and variance of the mixture, so disagreement counts as uncertainty.
+    the mean and variance of the mixture, so disagreement counts as uncertainty; safety
+    probabilities are those of the mixture itself.
 
     Parameters
     ----------
@@ -88,5 +89,4 @@ class MixtureGP(ExactGP):
             size = np.sqrt(second / (1 - _DECAY_SQUARE**step)) + _TINY
             theta += self.learning_rate / (1 - _DECAY**step) * first / size
         self.theta_ = theta
-        self._condition(X, theta, squares, y)
-        return self
+        return self._condition(X, y)

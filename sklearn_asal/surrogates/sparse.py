@@ -83,6 +83,11 @@ class SparseGP(Expansion):
         self.theta_, self.objective_ = maximise(
             objective, X.shape[1], y, n_restarts=self.n_restarts, max_iter=self.max_iter
         )
+        return self._condition(X, y)
+
+    def _condition(self, X, y):
+        centres = cluster_centres(X, self.n_inducing)
+        inner, cross = squared_differences(centres, centres), squared_differences(centres, X)
         part = SparseFactors(self.theta_, inner, cross, y)
         weights = lapack.dtrtrs(part.L, part.beta, lower=1, trans=1)[0]
         # What the data tell about the inducing values, the identity less noise * B^-1, is
@@ -93,8 +98,7 @@ class SparseGP(Expansion):
         factor = root @ inverse_cholesky(part.L)
         # Rotated until it is lower triangular, which leaves lengths as they are.
         factor = np.linalg.qr(factor[:, ::-1], mode="r")[::-1, ::-1]
-        self._set(centres, self.theta_[None], [weights], [factor])
-        return self
+        return self._set(centres, self.theta_[None], [weights], [factor])
 
 
 def cluster_centres(X, n_clusters, max_iter=20):

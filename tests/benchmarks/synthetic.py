@@ -1,5 +1,7 @@
 """A task whose answers are known, and queriers that ask for known points."""
 
+import os
+
 import numpy as np
 
 from sklearn_asal.base import BaseQuerier, SafeQuerierMixin
@@ -36,7 +38,7 @@ def table_task(n_init=2, n_test=3, safe_from=0.2):
 class Sequence(BaseQuerier):
     """Asks for ``points`` of the unit cube, one after another, from the first query on.
 
-    Raises ``error`` when its random state is ``fails_at``.
+    Raises ``error`` when its random state is ``fails_at``, until the file ``mended`` exists.
     """
 
     calls = 0
@@ -47,6 +49,7 @@ class Sequence(BaseQuerier):
         n_init=2,
         fails_at=None,
         error=BAD_LUCK,
+        mended="",
         bounds=None,
         budget=None,
         random_state=None,
@@ -56,10 +59,11 @@ class Sequence(BaseQuerier):
         self.n_init = n_init
         self.fails_at = fails_at
         self.error = error
+        self.mended = mended
 
     def _propose(self, X, y, margin, left, rng, candidates):
         type(self).calls += 1
-        if self.random_state == self.fails_at:
+        if self.random_state == self.fails_at and not os.path.exists(self.mended):
             raise self.error
         assert left == self.budget - (len(X) - self.n_init)
         return np.full(X.shape[1], self.points[len(X) - self.n_init])

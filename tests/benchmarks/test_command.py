@@ -15,9 +15,10 @@ def bench(*arguments):
 
 def test_quick_runs_all_tasks(tmp_path, data_home, capsys):
     out = tmp_path / "quick"
-    assert bench("run", "--quick", "--data-home", data_home, "--out", out) == 0
+    status = bench("run", "--quick", "--data-home", data_home, "--out", out)
     printed = capsys.readouterr().out
     results = Results(out)
+    assert status == bool(results.failures)
     # Policies that are not shipped yet may be missing; nothing else is.
     assert {method for _, method, _ in results.failures} <= {"asal", "aal"}
     for task, suite in TASKS.items():
@@ -59,11 +60,27 @@ def test_suite_tasks_methods_then_report(tmp_path, policy, capsys):
 def test_failures_are_printed(tmp_path, policy, capsys):
     tasks = ("--tasks", "simionescu", "townsend")
     options = ("--queries", 2, "--seeds", 1, "--out", tmp_path, "--policy", policy(True, 3))
-    # Nothing finished: the command as a whole failed.
     assert bench("run", *tasks, "--methods", "asal", *options) == 1
     printed = capsys.readouterr().out
-    assert "2 failed" in printed
-    assert "- asal on simionescu, townsend: ValueError: X has 2 features, but policy" in printed
+    assert f"2 of this run's cells failed ({tmp_path / 'failures.csv'})" in printed
+    assert (
+        "- asal on simionescu, townsend, seed 0: ValueError: X has 2 features, but policy"
+        in printed
+    )
+
+
+def test_status_is_that_of_this_run(tmp_path, capsys):
+    options = ("--methods", "random", "--queries", 2, "--seeds", 1, "--out", tmp_path)
+    assert bench("run", "--tasks", "branin", *options) == 0
+    # The folder holds a result, and yet this run has none.
+    missing = ("--data-home", tmp_path / "none")
+    assert bench("run", "--tasks", "airline", *missing, *options) == 1
+    printed = capsys.readouterr().out
+    assert "1 of this run's cells failed" in printed
+    assert "- random on airline, seed 0: FileNotFoundError" in printed
+    # Nor does that failure matter to the next run.
+    assert bench("run", "--tasks", "branin", *options) == 0
+    assert "failed" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

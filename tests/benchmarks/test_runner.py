@@ -2,16 +2,18 @@
 
 import csv
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sklearn_asal import AmortizedSafeQuerier
 from sklearn_asal.benchmarks.methods import METHODS, SUITES, make
 from sklearn_asal.benchmarks.results import COLUMNS, Results
-from sklearn_asal.benchmarks.runner import run_cells
+from sklearn_asal.benchmarks.runner import _identity, run_cells
 from sklearn_asal.benchmarks.tasks import TASKS, get_task
 from sklearn_asal.surrogates import SparseGP
 
@@ -70,19 +72,22 @@ def test_finished_cells_are_kept_and_skipped(tmp_path, calls):
     run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=2)
     assert calls() == 2 * 3
     assert rows(tmp_path) == before
-    run_cells(tmp_path, [task(), table_task()], {"mine": Sequence((0, 0, 1, 1))}, seeds=3)
     # One more seed of the first task, three of the second.
-    assert calls() == 3 * 3 + 3 * 4
+    rows_task = replace(table_task(), n_queries=3)
+    run_cells(tmp_path, [task(), rows_task], {"mine": Sequence()}, seeds=3)
+    assert calls() == 3 * 3 + 3 * 3
     assert rows(tmp_path)[-6 - 3 : -3] == before
 
 
 def test_killed_run_goes_on_where_it_stopped(tmp_path, calls):
-    killed = Sequence(fails_at=2, error=KeyboardInterrupt())
+    mended = tmp_path / "mended"
+    killed = Sequence(fails_at=2, error=KeyboardInterrupt(), mended=str(mended))
     with pytest.raises(KeyboardInterrupt):
         run_cells(tmp_path, [task()], {"mine": killed}, seeds=4)
+    mended.touch()
     assert {row["seed"] for row in rows(tmp_path)} == {"0", "1"}
     Sequence.calls = 0
-    run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=4)
+    run_cells(tmp_path, [task()], {"mine": killed}, seeds=4)
     assert calls() == 2 * 3
     whole = run_cells(tmp_path / "whole", [task()], {"mine": Sequence()}, seeds=4)
     assert rows(whole.folder, without=["seconds"]) == rows(tmp_path, without=["seconds"])
@@ -90,15 +95,21 @@ def test_killed_run_goes_on_where_it_stopped(tmp_path, calls):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, jobs):
-    run_cells(tmp_path, [task()], {"mine": Sequence(fails_at=1)}, seeds=3, jobs=jobs)
+    mended = tmp_path / "mended"
+    mine = Sequence(fails_at=1, mended=str(mended))
+    results = run_cells(tmp_path, [task()], {"mine": mine}, seeds=3, jobs=jobs)
+    assert results.failed == [("wave", "mine", 1)]
     assert {row["seed"] for row in rows(tmp_path)} == {"0", "2"}
     assert rows(tmp_path, "failures.csv") == [
         {"task": "wave", "method": "mine", "seed": "1", "error": "RuntimeError: no | <luck>"}
     ]
     # It is tried again; other cells' failures stay.
-    run_cells(tmp_path, [task()], {"other": Sequence(fails_at=0)}, seeds=1)
+    results = run_cells(tmp_path, [task()], {"other": Sequence(fails_at=0)}, seeds=1)
+    assert results.failed == [("wave", "other", 0)]
     assert len(rows(tmp_path, "failures.csv")) == 2
-    results = run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=3)
+    mended.touch()
+    results = run_cells(tmp_path, [task()], {"mine": mine}, seeds=3)
+    assert results.failed == []
     assert {row["seed"] for row in rows(tmp_path)} == {"0", "1", "2"}
     assert list(results.failures) == [("wave", "other", 0)]
 
@@ -147,6 +158,83 @@ def test_a_folder_holds_one_kind_of_results(tmp_path, policy):
     assert json.loads((tmp_path / "settings.json").read_text())["n_queries"] == 2
 
 
+def test_a_name_stands_for_one_querier(tmp_path):
+    options = {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, [task()], {"mine": Sequence(), "u": UniformQuerier()}, **options)
+    before = rows(tmp_path)
+    for other in (Sequence((0.3, 0.2)), UniformQuerier()):
+        with pytest.raises(ValueError, match=r"holds results with mine=.*\.Sequence\(.*but now"):
+            run_cells(tmp_path, [task()], {"mine": other}, **options)
+    assert rows(tmp_path) == before
+    # A run without it does not forget it.
+    run_cells(tmp_path, [task()], {"new": UniformQuerier()}, **options)
+    with pytest.raises(ValueError, match="holds results with mine="):
+        run_cells(tmp_path, [task()], {"mine": UniformQuerier()}, **options)
+    assert run_cells(tmp_path, [task()], {"mine": Sequence()}, **options).failed == []
+
+
+def test_queriers_are_told_apart_by_all_their_parameters():
+    long = np.zeros(2000)
+    other = long.copy()
+    other[1000] = 1
+    texts = [_identity(Sequence(points)) for points in (long, other, long.copy())]
+    assert texts[0] != texts[1]
+    assert texts[0] == texts[2]
+    # Objects without a repr of their own: equal in every process.
+    assert _identity(Sequence(error=object())) == _identity(Sequence(error=object()))
+
+
+class Entering(Sequence):
+    """Starts another run into the same folder."""
+
+    def __init__(self, folder="", n_init=2, bounds=None, budget=None, random_state=None):
+        super().__init__(n_init=n_init, bounds=bounds, budget=budget, random_state=random_state)
+        self.folder = folder
+
+    def fit(self, X, y, z=None):
+        run_cells(self.folder, [task()], {"u": UniformQuerier()}, 1)
+        return super().fit(X, y, z)
+
+
+def test_one_run_at_a_time(tmp_path):
+    results = run_cells(tmp_path, [task()], {"e": Entering(str(tmp_path)), "s": Sequence()}, 1)
+    assert list(results.records) == [("wave", "s", 0)]
+    message = results.failures["wave", "e", 0]
+    assert message.startswith(f"RuntimeError: another run is using the folder {tmp_path} (--out)")
+    # And free again afterwards, also after an error.
+    with pytest.raises(ValueError, match="but now every is 2"):
+        run_cells(tmp_path, [task()], {"s": Sequence()}, 1, every=2)
+    run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1)
+    assert {method for _, method, _ in Results(tmp_path).records} == {"s", "u"}
+
+
+def test_a_killed_run_frees_its_folder(tmp_path):
+    code = (
+        "import sys, time; from sklearn_asal.benchmarks.results import locked\n"
+        "with locked(sys.argv[1]): print('in', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout.readline().strip() == b"in"
+            with pytest.raises(RuntimeError, match="another run is using the folder"):
+                run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1)
+            assert not (tmp_path / "results.csv").exists()
+        finally:
+            other.kill()
+    assert len(run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1).records) == 1
+
+
+def test_file_system_without_locks(tmp_path, monkeypatch):
+    def refuse(file):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr("sklearn_asal.benchmarks.results._lock", refuse)
+    with pytest.warns(UserWarning, match=r"cannot be locked .*Function not implemented"):
+        results = run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1)
+    assert len(results.records) == 1
+
+
 def test_messages(tmp_path):
     mine = {"u": UniformQuerier()}
     with pytest.raises(ValueError, match=r"tasks must be out of sinus, .*; got 'sinuss'"):
@@ -155,11 +243,13 @@ def test_messages(tmp_path):
         run_cells(tmp_path / "new", [task()], ["u"])
     with pytest.raises(ValueError, match=r"backend must be one of loky, dask, ray; got 'mpi'"):
         run_cells(tmp_path / "new", [task()], mine, backend="mpi")
-    for name in ("seeds", "jobs", "every"):
+    for name in ("seeds", "jobs", "every", "n_queries", "pool_size"):
         with pytest.raises(ValueError, match=f"{name} == 0"):
             run_cells(tmp_path / "new", [task()], mine, **{name: 0})
     with pytest.raises(FileNotFoundError, match="policy: there is no file"):
         run_cells(tmp_path / "new", [task()], mine, policy=tmp_path / "none")
+    with pytest.raises(ValueError, match="'gp' is the name of a method of this package"):
+        run_cells(tmp_path / "new", [task()], {"gp": UniformQuerier()})
     assert not (tmp_path / "new").exists()
     (tmp_path / "results.csv").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"results\.csv without settings\.json"):

@@ -187,6 +187,44 @@ def test_gradient_of_predictions(data, model):
 
 
 @every_model
+def test_members_make_up_the_mixture(data, model):
+    X, y = data(20)
+    model = clone(model).fit(X, y)
+    test = np.random.default_rng(1).random((9, 2))
+    means, stds = model.predict_members(test)
+    assert means.shape == stds.shape == (len(model.weights_), 9)
+    mean, std = model.predict(test)
+    np.testing.assert_allclose(means.mean(axis=0), mean)
+    np.testing.assert_allclose((means**2 + stds**2).mean(axis=0), mean**2 + std**2)
+    x, step = test[0], 1e-5
+    mean, std, d_mean, d_std = model.predict_members_gradient(x)
+    np.testing.assert_allclose([mean, std], [means[:, 0], stds[:, 0]], rtol=1e-6)
+    for j, e in enumerate(np.eye(2)):
+        low, high = (np.array(model.predict_members([x + s * e])) for s in (-step, step))
+        numeric = (high - low)[:, :, 0] / (2 * step)
+        np.testing.assert_allclose([d_mean[:, j], d_std[:, j]], numeric, rtol=1e-4, atol=1e-5)
+
+
+@every_model
+def test_condition_keeps_hyperparameters(data, model):
+    X, y = data(12)
+    model = clone(model).fit(X[:10], y[:10])
+    theta, before = model.theta_, model.predict(X)
+    assert model.condition(X, y) is model
+    np.testing.assert_array_equal(model.theta_, theta)
+    assert (model.predict(X[10:])[1] < before[1][10:]).all()
+    expected = np.array(reference(model).fit(X, y).predict(X, return_std=True))
+    if isinstance(model, ExactGP) and not isinstance(model, MixtureGP):
+        np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
+    model.condition(X[:10], y[:10])
+    np.testing.assert_array_equal(model.predict(X), before)
+    with pytest.raises(ValueError, match="X has 1 features"):
+        model.condition(X[:, :1], y)
+    with pytest.raises(NotFittedError):
+        clone(model).condition(X, y)
+
+
+@every_model
 def test_covariance_agrees_with_predictions(data, model):
     X, y = data(20)
     model = clone(model).fit(X, y)
