@@ -22,6 +22,7 @@ from .space import (
     as_rows,
     check_features,
     is_auto,
+    limit_names,
     margin_scales,
     moments,
     observations,
@@ -170,6 +171,7 @@ class BaseQuerier(BaseEstimator):
         self.n_features_in_ = X_.shape[1]
         self.n_told_ = 0
         self._has_z = z is not None
+        self._z_names = limit_names(z)
         return self
 
     def tell(self, x, y, z=None):
@@ -204,6 +206,7 @@ class BaseQuerier(BaseEstimator):
                 else "z was not given to fit, so tell cannot take it; fit again with z."
             )
         x = as_rows(x, self.n_features_in_)
+        self._check_limit_names(z)
         if self._has_z and self.z_.ndim == 2:
             z = as_rows(z, self.z_.shape[1])
         x_, y_, z_ = observations(x, y, z, "x")
@@ -315,6 +318,12 @@ class BaseQuerier(BaseEstimator):
                 msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
             )
             return True, (self.X_, self.y_, self.z_)
+        if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
+            raise ValueError(
+                f"z is missing: fit was given safety measurements, so data passed to {call} need "
+                "them as well; pass z=y if the output is its own safety measurement."
+            )
+        self._check_limit_names(z)
         X_, y_, z_ = observations(X, y, z)
         check_features(self, X, X_.shape[1], "X", getattr(self, "n_features_in_", None))
         return False, (X_, y_, self._measurements(y_, z_))
@@ -358,6 +367,15 @@ class BaseQuerier(BaseEstimator):
                 "queries left as query(budget=...)."
             )
         return left
+
+    def _check_limit_names(self, z):
+        """Raise where columns of ``z`` are named otherwise than in ``fit``."""
+        known, given = getattr(self, "_z_names", None), limit_names(z)
+        if known is not None and given is not None and known != given:
+            raise ValueError(
+                f"z has columns {given}, but in fit they were {known}; their order matters, for "
+                "each has its own limit."
+            )
 
     def _measurements(self, y, z):
         """The safety measurements that a missing ``z`` stands for."""

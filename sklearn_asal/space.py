@@ -122,6 +122,14 @@ def check_features(querier, data, n_features, name, expected):
         )
 
 
+def limit_names(z):
+    """Names of the limits, when ``z`` is a DataFrame or one labelled row; else None."""
+    labels = getattr(z, "columns", getattr(z, "index", None))
+    if labels is None or callable(labels) or not all(isinstance(name, str) for name in labels):
+        return None
+    return list(labels)
+
+
 class Box:
     """The box that queries are chosen from, and its map to the unit cube.
 

@@ -624,3 +624,27 @@ def test_repr_says_what_safe_means(make_safe):
     text = repr(make_safe(safety_threshold=3.5))
     assert text.count("safety_threshold=3.5") == 1
     assert make_safe(safety_threshold=3.5, safe_when="below").safety_rule == "safe means z <= 3.5"
+
+
+def test_limits_are_checked_by_name(make_safe):
+    querier = make_safe(safety_threshold=[0.0, 5.0], safe_when=["above", "below"])
+    z = pd.DataFrame({"T": [1.0, 1.2, 0.8], "p": [2.0, 2.1, 1.9]})
+    X, y = np.array([[0.45, 0.5], [0.5, 0.55], [0.55, 0.5]]), [0.1, 0.2, -0.1]
+    querier.fit(X, y, z)
+    swapped = z[["p", "T"]]
+    with pytest.raises(ValueError, match="z has columns"):
+        querier.tell(X, y, swapped)
+    with pytest.raises(ValueError, match="z has columns"):
+        querier.tell(X[0], y[0], swapped.iloc[0])
+    with pytest.raises(ValueError, match="z has columns"):
+        querier.query(X, y, swapped)
+    assert querier.tell(X[0], y[0], z.iloc[0]).n_told_ == 1
+
+
+def test_a_forgotten_z_is_missed(make_safe):
+    X, y = np.array([[0.45, 0.5], [0.5, 0.55], [0.55, 0.5]]), [0.1, 0.2, -0.1]
+    querier = make_safe().fit(X, y, [1.0, 1.2, 0.8])
+    with pytest.raises(ValueError, match="z is missing"):
+        querier.query(X, y)
+    with pytest.raises(ValueError, match="z is missing"):
+        querier.tell(X, y)
