@@ -102,11 +102,21 @@ def shipped(safe):
     -------
     dict of str to int
     """
+    return dict(_shipped(bool(safe)))
+
+
+@functools.cache
+def _shipped(safe):
     prefix = "safe-" if safe else ""
     pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
     names = sorted(entry.name for entry in _weights().iterdir())
     found = [match for match in map(pattern.fullmatch, names) if match]
     return {match[1]: int(match[2]) for match in found}
+
+
+@functools.cache
+def _shipped_path(name, safe):
+    return Path(str(_weights() / f"{'safe-' if safe else ''}{name}.safetensors"))
 
 
 def locate(name_or_path, *, safe):
@@ -117,9 +127,9 @@ def locate(name_or_path, *, safe):
     PolicyNotFoundError
         Neither a shipped name nor an existing file.
     """
-    names = shipped(safe)
+    names = _shipped(bool(safe))
     if isinstance(name_or_path, str) and name_or_path in names:
-        return Path(str(_weights() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
+        return _shipped_path(name_or_path, bool(safe))
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
         return Path(name_or_path)
     kind = "safe" if safe else "unconstrained"
@@ -153,7 +163,7 @@ def load_policy(name_or_path, *, safe):
     PolicyFileError
         Damaged, truncated, foreign, or a policy of the other kind.
     """
-    path = locate(name_or_path, safe=safe).resolve()
+    path = locate(name_or_path, safe=safe).absolute()
     network, header = _load(path, path.stat().st_mtime_ns)
     if network.safe != safe:
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
