@@ -86,6 +86,7 @@ def read_header(path):
     return header
 
 
+@functools.cache
 def _weights():
     return resources.files("sklearn_asal.policies") / "weights"
 
@@ -102,21 +103,16 @@ def shipped(safe):
     -------
     dict of str to int
     """
-    return dict(_shipped(bool(safe)))
+    return dict(_shipped(_weights(), bool(safe)))
 
 
 @functools.cache
-def _shipped(safe):
+def _shipped(folder, safe):
     prefix = "safe-" if safe else ""
     pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
-    names = sorted(entry.name for entry in _weights().iterdir())
+    names = sorted(entry.name for entry in folder.iterdir())
     found = [match for match in map(pattern.fullmatch, names) if match]
     return {match[1]: int(match[2]) for match in found}
-
-
-@functools.cache
-def _shipped_path(name, safe):
-    return Path(str(_weights() / f"{'safe-' if safe else ''}{name}.safetensors"))
 
 
 def locate(name_or_path, *, safe):
@@ -127,9 +123,9 @@ def locate(name_or_path, *, safe):
     PolicyNotFoundError
         Neither a shipped name nor an existing file.
     """
-    names = _shipped(bool(safe))
+    names = _shipped(_weights(), bool(safe))
     if isinstance(name_or_path, str) and name_or_path in names:
-        return _shipped_path(name_or_path, bool(safe))
+        return Path(str(_weights() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
         return Path(name_or_path)
     kind = "safe" if safe else "unconstrained"
