@@ -6,9 +6,8 @@ from .amortized import AmortizedSafeQuerier
 from .base import BaseQuerier
 from .benchmarks import get_task, run
 from .datasets import townsend
+from .datasets.function import CENTRE
 
-# The initial points come from this part of every side; random points stay in it.
-_CENTRE = (0.4, 0.6)
 _COLUMNS = "{:<10} {:<30} {:>12} {:>8} {:>10}"
 _SAFE, _LIMIT, _UNSAFE = "#d8ecd8", "#2a7f2a", "#c0392b"
 
@@ -17,7 +16,7 @@ class _CentreQuerier(BaseQuerier):
     """What one does without a policy: random points from where it is known to be safe."""
 
     def _propose(self, X, y, margin, left, rng, candidates):
-        return rng.uniform(*_CENTRE, size=X.shape[1])
+        return rng.uniform(*CENTRE, size=X.shape[1])
 
 
 def demo(n_queries=30, seed=0, out="demo.png", data_home=None):

@@ -16,6 +16,7 @@ from ..policies.checkpoint import load_policy, save_policy
 from .evaluate import evaluate
 from .objectives import objective
 from .presets import Preset
+from .priors import TOTAL_VARIANCE
 from .simulator import draw_tasks, simulate
 
 # Never the seed of a training run or of a final evaluation.
@@ -334,7 +335,7 @@ class Trainer:
     def _save_policy(self, network, result):
         self._tick()
         p = self.preset
-        noise = [(1.0001 - v) ** 0.5 for v in (p.variance.high, p.variance.low)]
+        noise = [(TOTAL_VARIANCE - v) ** 0.5 for v in reversed(p.variance.range)]
         header = {
             "name": p.name,
             "n_features": p.n_features,

@@ -27,9 +27,7 @@ def test_batch_make_up():
     assert len(batch.X.unique(dim=0)) == 12
     # Tasks of one function share its kernel.
     for b in batch.f.b.unique(dim=0):
-        same = (
-            (batch.f.b == b).all(dim=(1, 2)) if b.ndim == 0 else (batch.f.b == b).flatten(1).all(1)
-        )
+        same = (batch.f.b == b).flatten(1).all(1)
         assert len(batch.kernel.lengthscale[same].unique(dim=0)) == 1
 
 
