@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import csv
+import math
 import os
 import signal
 import threading
@@ -14,14 +15,15 @@ import torch
 from .. import __version__
 from ..policies.checkpoint import load_policy, save_policy
 from .evaluate import evaluate
-from .objectives import objective
 from .presets import Preset
 from .priors import TOTAL_VARIANCE
-from .simulator import draw_tasks, simulate
+from .step import Supply, make_step
 
 # Never the seed of a training run or of a final evaluation.
 VALIDATION_SEED = 20_260_000
 MAX_SKIPPED = 10
+# Steps between two looks at a GPU's results, which wait for it.
+LOOK_EVERY = 25
 # A fall of the validation objective by this much is a collapse, not noise.
 COLLAPSE = 0.15
 # What a checkpoint holds besides weights, preset and generator.
@@ -97,6 +99,8 @@ class Trainer:
     validation_tasks : int, default=256
     progress : bool, default=True
         Whether to show a progress bar.
+    max_seconds : float, optional
+        Stop after this long, as Ctrl-C does; the run can be resumed.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class Trainer:
         validate_every=50,
         validation_tasks=256,
         progress=True,
+        max_seconds=None,
     ):
         self.preset = preset
         self.out = Path(out)
@@ -123,6 +128,9 @@ class Trainer:
         self.validate_every = validate_every
         self.validation_tasks = validation_tasks
         self.progress = progress
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.on_gpu = self.device.type == "cuda"
+        self.stream = torch.cuda.Stream(self.device) if self.on_gpu else None
 
     @property
     def policy_path(self):
@@ -149,15 +157,29 @@ class Trainer:
             another preset's, or a damaged one; the device or folder cannot be used; or ten steps
         in a row had no finite gradient.
         """
+        self.prepare(resume)
+        return self.advance()
+
+    def prepare(self, resume=False):
+        """The first half of :meth:`run`: all but the training itself."""
         if self.threads is not None:
             torch.set_num_threads(self.threads)
-        self._start(resume)
-        with _Interrupt() as interrupt, self._bar() as bar:
-            while self.step < self.preset.steps and not interrupt.asked:
+        with torch.cuda.stream(self.stream):
+            self._start(resume)
+
+    def advance(self):
+        """The second half of :meth:`run`."""
+        end = time.monotonic() + self.max_seconds
+        self.clock = time.monotonic()
+        with _Interrupt() as interrupt, self._bar() as bar, torch.cuda.stream(self.stream):
+            while self.step < self.preset.steps:
+                if interrupt.asked or time.monotonic() > end:
+                    bar.write(f"Stopped at step {self.step}; go on with --resume.")
+                    break
                 self._advance(bar)
-            if interrupt.asked:
-                bar.write(f"Stopped at step {self.step}; go on with --resume.")
-        self._save()
+            if self.unseen:
+                self._look(False, bar)
+            self._save()
         return self.best_objective
 
     # -- one step ---------------------------------------------------------------------------
@@ -166,48 +188,50 @@ class Trainer:
         lr = self.preset.learning_rate(self.step) * self.lr_scale
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        self.optimizer.zero_grad(set_to_none=True)
-        score, unsafe = self._backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.preset.clip_norm)
-        row = {"objective": score, "unsafe_share": unsafe, "lr": lr, "gradient_norm": norm.item()}
-        if torch.isfinite(norm):
+        result = self.take_step(next(self.supply))
+        # Results of a GPU are looked at later; its not-finite gradients are zeros by then.
+        if self.on_gpu or torch.isfinite(result[2]):
             self.optimizer.step()
             self._update_average()
-            self.skipped = 0
-        else:
-            self.skipped += 1
-            row["event"] = "skipped"
         self.step += 1
-        last = self.step == self.preset.steps
-        if self.step % self.validate_every == 0 or last:
-            row.update(self._validate())
-        self._log(row)
-        bar.update(1)
-        bar.set_postfix(
-            objective=f"{score:.3f}",
-            unsafe="-" if unsafe is None else f"{unsafe:.3f}",
-            best=f"{self.best_objective:.3f}",
-        )
-        if self.skipped == MAX_SKIPPED:
+        self._tick()
+        self.unseen.append((self.step, self.seconds, lr, result))
+        validate = self.step % self.validate_every == 0 or self.step == self.preset.steps
+        if not self.on_gpu or validate or len(self.unseen) >= LOOK_EVERY:
+            self._look(validate, bar)
+
+    def _look(self, validate, bar):
+        """Log what the steps since the last look have brought, and react to it."""
+        results = torch.stack([result for *_, result in self.unseen]).tolist()
+        rows = []
+        for (step, seconds, lr, _), (score, unsafe, norm) in zip(
+            self.unseen, results, strict=True
+        ):
+            row = {"step": step, "seconds": round(seconds, 2), "objective": score, "lr": lr}
+            row |= {"unsafe_share": unsafe, "gradient_norm": norm}
+            if math.isnan(unsafe):
+                del row["unsafe_share"]
+            if math.isfinite(norm):
+                self.skipped = 0
+            else:
+                self.skipped += 1
+                row["event"] = "skipped"
+            rows.append(row)
+        bar.update(len(rows))
+        self.unseen.clear()
+        if validate:
+            rows[-1].update(self._validate())
+        self._log(rows)
+        shown = {"objective": score, "unsafe": unsafe, "best": self.best_objective}
+        bar.set_postfix(**{k: f"{v:.3f}" for k, v in shown.items() if math.isfinite(v)})
+        if self.skipped >= MAX_SKIPPED:
             self._save()
             raise TrainingError(
-                f"{MAX_SKIPPED} steps in a row had no finite gradient; stopped at step "
+                f"{self.skipped} steps in a row had no finite gradient; stopped at step "
                 f"{self.step}. The best policy so far is {self.policy_path}; try a smaller lr."
             )
         if time.monotonic() - self.saved_at > self.save_every:
             self._save()
-
-    def _backward(self):
-        p = self.preset
-        tasks = draw_tasks(p, p.n_kernels, p.n_functions, p.n_noises, self.generator)
-        rollout = simulate(self.network, tasks, clip=p.clip_query or None)
-        score = objective(p.objective, rollout, tasks, p.gamma).mean()
-        (-score).backward()
-        unsafe = None
-        if tasks.safe:
-            with torch.no_grad():
-                unsafe = (tasks.q(rollout.X) < 0)[rollout.queried].float().mean().item()
-        return score.item(), unsafe
 
     def _update_average(self):
         if self.average is None:
@@ -262,7 +286,10 @@ class Trainer:
             self.network = self._first_network().to(self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
         self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
-        self.generator = torch.Generator(self.device).manual_seed(self.preset.seed)
+        generator = torch.Generator(self.device).manual_seed(self.preset.seed)
+        self.supply = Supply(self.preset, generator)
+        self.take_step = make_step(self.network, self.preset, self.supply)
+        self.unseen = []
         self.step, self.skipped, self.seconds = 0, 0, 0.0
         self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
         self.clock = time.monotonic()
@@ -312,7 +339,7 @@ class Trainer:
                 + ", ".join(f"{k} (run: {saved[k]}, asked: {asked[k]})" for k in changed)
             )
         self._load_weights(state["weights"])
-        self.generator.set_state(state["generator"].cpu())
+        self.supply.restore(state["supply"])
         for name in STATE:
             setattr(self, name, state[name])
 
@@ -321,7 +348,7 @@ class Trainer:
         state = {name: getattr(self, name) for name in STATE}
         state["preset"] = self.preset.to_dict()
         state["weights"] = self._weights()
-        state["generator"] = self.generator.get_state()
+        state["supply"] = self.supply.state()
         temporary = self.out / "state.pt.tmp"
         torch.save(state, temporary)
         os.replace(temporary, self.out / "state.pt")
@@ -379,12 +406,9 @@ class Trainer:
         os.replace(temporary, path)
         self.log_path = path
 
-    def _log(self, row):
-        self._tick()
+    def _log(self, rows):
         with self.log_path.open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS).writerow(
-                {"step": self.step, "seconds": round(self.seconds, 2), **row}
-            )
+            csv.DictWriter(file, COLUMNS).writerows(rows)
 
     def _bar(self):
         try:

@@ -44,7 +44,9 @@ class Conditionals:
         residual = (values if mean is None else values - mean) * real
         # A masked value becomes a row of the identity, which conditions nothing.
         covariance = covariance * (real[:, :, None] * real[:, None, :])
-        L = torch.linalg.cholesky(covariance + torch.diag_embed(1 - real))
+        # Unchecked, since a check would wait for a GPU; a failure shows as nan.
+        L, failed = torch.linalg.cholesky_ex(covariance + torch.diag_embed(1 - real))
+        L = L.masked_fill((failed > 0)[:, None, None], torch.nan)
         w = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
         self.std = L.diagonal(dim1=1, dim2=2)
         self.mean = values - self.std * w

@@ -23,16 +23,26 @@ class _ByKernel:
 
     def __init__(self, of_kernel, n_kernels):
         self.n_kernels = n_kernels
+        self.of_kernel = of_kernel
         self.together = torch.argsort(of_kernel, stable=True)
         self.back = torch.argsort(self.together)
 
     def gather(self, values):
         """``(B, n, ...) -> (K, B / K * n, ...)``."""
-        return values[self.together].reshape(self.n_kernels, -1, *values.shape[2:])
+        values = values.index_select(0, self.together)
+        return values.reshape(self.n_kernels, -1, *values.shape[2:])
 
     def scatter(self, values, n):
         """``(K, B / K * n, ...) -> (B, n, ...)``."""
-        return values.reshape(-1, n, *values.shape[2:])[self.back]
+        return values.reshape(-1, n, *values.shape[2:]).index_select(0, self.back)
+
+    def _batch(self, m, n_batches):
+        """A copy for the m-th of equal batches, and its kernels and tasks as slices."""
+        K, B = self.n_kernels // n_batches, len(self.of_kernel) // n_batches
+        tasks = slice(m * B, (m + 1) * B)
+        part = object.__new__(type(self))
+        _ByKernel.__init__(part, self.of_kernel[tasks] - m * K, K)
+        return part, slice(m * K, (m + 1) * K), tasks
 
 
 class Grid(_ByKernel):
@@ -63,11 +73,20 @@ class Grid(_ByKernel):
         y = measure(f, x, kernels[of_kernel], options).double()
         gram = kernels.gram(self.x)
         noise = torch.diag_embed(kernels.noise[:, None].expand(K, n_grid))
-        self._factor = torch.linalg.cholesky(gram + noise)
-        # (B, n) as n columns for each kernel, and back.
-        columns = y[self.together].reshape(K, -1, n_grid).transpose(1, 2)
-        whitened = torch.linalg.solve_triangular(self._factor, columns, upper=False)
-        self.whitened = whitened.transpose(1, 2).reshape(-1, n_grid)[self.back]
+        factor = torch.linalg.cholesky(gram + noise)
+        eye = torch.eye(n_grid, dtype=factor.dtype, device=factor.device)
+        # Inverted once, every use is a matrix product; in float64 with noise that is exact enough.
+        self.whitener = torch.linalg.solve_triangular(factor, eye, upper=False)
+        # (B, n) as rows for each kernel, and back.
+        rows = y[self.together].reshape(K, -1, n_grid)
+        self.whitened = (rows @ self.whitener.mT).reshape(-1, n_grid)[self.back]
+
+    def batch(self, m, n_batches):
+        """The part of the m-th of ``n_batches`` batches that were drawn together."""
+        part, kernels, tasks = self._batch(m, n_batches)
+        part.x, part.whitener = self.x[kernels], self.whitener[kernels]
+        part.whitened = self.whitened[tasks]
+        return part
 
     def cross(self, kernel, X):
         """Whitened covariance of the grid with points.
@@ -87,7 +106,7 @@ class Grid(_ByKernel):
         B, N, _ = X.shape
         kernels = kernel[self.together[:: B // self.n_kernels]]
         gram = kernels.gram(self.x, self.gather(X))
-        solved = torch.linalg.solve_triangular(self._factor, gram, upper=False)
+        solved = self.whitener @ gram
         return self.scatter(solved.transpose(1, 2), N).transpose(1, 2)
 
 
@@ -108,6 +127,13 @@ class Contrast(_ByKernel):
         super().__init__(of_kernel, len(kernels.variance))
         self.n = preset.n_contrastive
         self.functions = FourierFunctions(kernels.repeat(self.n), generator, preset.n_fourier)
+
+    def batch(self, m, n_batches):
+        """The part of the m-th of ``n_batches`` batches that were drawn together."""
+        part, kernels, _ = self._batch(m, n_batches)
+        part.n = self.n
+        part.functions = self.functions[kernels.start * self.n : kernels.stop * self.n]
+        return part
 
     def __call__(self, X):
         """Values of a kernel's functions at its tasks' points, ``(B, N, D) -> (B, n, N)``."""

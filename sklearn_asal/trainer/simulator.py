@@ -25,8 +25,10 @@ class Tasks:
     kernel : Kernel
         Of the outputs, one for each task, with their noise.
     f : FourierFunctions
+    lengths : tuple of int
+        T_sim of each, in descending order; on the host, since it decides what is computed.
     n_queries : int Tensor of shape (B,)
-        T_sim, in descending order.
+        The same on the device.
     y_noise : Tensor of shape (B, T)
         Noise of the queries to come.
     safety_kernel, safety_mean, q_raw, z_noise
@@ -39,6 +41,7 @@ class Tasks:
 
     kernel: Kernel
     f: FourierFunctions
+    lengths: tuple
     n_queries: torch.Tensor
     y_noise: torch.Tensor
     safety_kernel: Kernel | None = None
@@ -52,7 +55,7 @@ class Tasks:
     contrast: Contrast | None = None
 
     def __len__(self):
-        return len(self.n_queries)
+        return len(self.lengths)
 
     @property
     def safe(self):
@@ -68,6 +71,19 @@ class Tasks:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields |= {"grid": None, "contrast": None}
         return Tasks(**{k: v if v is None else v[:n] for k, v in fields.items()})
+
+    def batch(self, m, n_batches):
+        """The m-th of ``n_batches`` equal batches that were drawn together."""
+        B = len(self) // n_batches
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        whole = {name: fields.pop(name) for name in ("grid", "contrast")}
+        parts = {k: v if v is None else v[m * B : (m + 1) * B] for k, v in fields.items()}
+        parts |= {k: v if v is None else v.batch(m, n_batches) for k, v in whole.items()}
+        return Tasks(**parts)
+
+    def tensors(self):
+        """All tensors of the tasks, always in the same order."""
+        return list(_tensors(self))
 
 
 @dataclasses.dataclass
@@ -110,35 +126,52 @@ def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=No
         Kernels; functions for each; noise realisations and initial points for each of those.
     generator : torch.Generator
         Its device is where the tasks live.
-    n_queries : int, optional
-        Of every task. If not given, drawn uniformly from 1 to ``preset.max_budget``, or equal to
-        it where ``preset.random_budget`` is off.
+    n_queries : int or sequence of int, optional
+        Of every task, or of each in descending order. If not given, uniform on 1 to
+        ``preset.max_budget`` by :func:`spread_lengths`, or equal to ``preset.max_budget`` where
+        ``preset.random_budget`` is off.
 
     Returns
     -------
     Tasks
     """
-    B = n_kernels * n_functions * n_noises
+    counts = (n_kernels, n_functions, n_noises)
+    return draw_batches(preset, 1, counts, generator, n_queries)[0]
+
+
+def draw_batches(preset, n_batches, counts, generator, n_queries=None):
+    """Draw several batches of tasks at once, which takes hardly longer on a GPU.
+
+    All batches have the same lengths. Parameters as in :func:`draw_tasks`, with ``counts`` its
+    three numbers for each batch.
+
+    Returns
+    -------
+    list of Tasks
+    """
+    K, B = counts[0], counts[0] * counts[1] * counts[2]
     options = dict(generator=generator, device=generator.device)
     # Tasks are sorted by length and neighbours would share a kernel, so they are shuffled.
-    order = torch.randperm(B, **options)
-    n_queries = _draw_lengths(preset, B, n_queries, options)
-    noise = torch.randn((2, B, int(n_queries[0])), **options)
-
-    of_kernel = order // (n_functions * n_noises)
+    order = torch.cat([torch.randperm(B, **options) + m * B for m in range(n_batches)])
+    lengths = _lengths(preset, B, n_queries, options)
+    noise = torch.randn((2, n_batches * B, lengths[0]), **options)
+    K_all, per_kernel = n_batches * K, counts[1] * counts[2]
+    of_kernel = order // per_kernel
 
     def draw_functions(lengthscale, mean_variance=0.0):
         kernel = draw_kernels(
-            n_kernels, preset.n_features, lengthscale, preset.variance, generator, mean_variance
+            K_all, preset.n_features, lengthscale, preset.variance, generator, mean_variance
         )
-        functions = FourierFunctions(kernel.repeat(n_functions), generator, preset.n_fourier)
-        return kernel, functions[order // n_noises]
+        functions = FourierFunctions(kernel.repeat(counts[1]), generator, preset.n_fourier)
+        return kernel, functions[order // counts[2]]
 
     kernels, f = draw_functions(preset.lengthscale)
     kernel = kernels[of_kernel]
-    tasks = Tasks(kernel, f, n_queries, noise[0] * kernel.noise.sqrt().float()[:, None])
+    n_queries = torch.tensor(lengths * n_batches, device=options["device"])
+    y_noise = noise[0] * kernel.noise.sqrt().float()[:, None]
+    tasks = Tasks(kernel, f, lengths * n_batches, n_queries, y_noise)
     if preset.safe:
-        c2 = preset.mean_variance.sample((n_kernels,), generator)
+        c2 = preset.mean_variance.sample((K_all,), generator)
         safety_kernels, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
         tasks.safety_kernel = safety_kernels[of_kernel]
         mean = draw_safety_means(c2, preset.n_features, preset.safety_shape, generator)
@@ -146,20 +179,45 @@ def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=No
         tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
         tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)
     else:
-        tasks.X = torch.rand((B, preset.n_init, preset.n_features), **options)
+        tasks.X = torch.rand((len(order), preset.n_init, preset.n_features), **options)
         tasks.Y = measure(f, tasks.X, kernel, options)
     if preset.needs_grid:
         tasks.grid = Grid(kernels, of_kernel, f, preset.n_grid, options)
     if preset.needs_contrast:
         tasks.contrast = Contrast(kernels, of_kernel, preset, generator)
-    return tasks
+    return [tasks] if n_batches == 1 else [tasks.batch(m, n_batches) for m in range(n_batches)]
 
 
-def _draw_lengths(preset, n_tasks, n_queries, options):
+def spread_lengths(max_budget, n_tasks, u=0.5):
+    """Lengths of campaigns, uniform on 1 to ``max_budget`` and spread evenly over it.
+
+    A systematic sample: with ``u`` uniform on [0, 1), each length is uniform, but a batch
+    holds long and short campaigns in equal shares, which takes variance off its gradient.
+
+    Returns
+    -------
+    tuple of int
+        In descending order.
+    """
+    return tuple(
+        min(max_budget, 1 + int(max_budget * (i + u) / n_tasks)) for i in reversed(range(n_tasks))
+    )
+
+
+def _lengths(preset, n_tasks, n_queries, options):
     if n_queries is None and preset.random_budget:
-        drawn = torch.randint(1, preset.max_budget + 1, (n_tasks,), **options)
-        return drawn.sort(descending=True).values
-    return torch.full((n_tasks,), n_queries or preset.max_budget, device=options["device"])
+        return spread_lengths(preset.max_budget, n_tasks, torch.rand(1, **options).item())
+    if n_queries is None or isinstance(n_queries, int):
+        return (n_queries or preset.max_budget,) * n_tasks
+    return tuple(n_queries)
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif hasattr(value, "__dict__"):
+        for part in vars(value).values():
+            yield from _tensors(part)
 
 
 def _draw_safe_initial(tasks, preset, options):
@@ -194,7 +252,7 @@ def simulate(network, tasks, clip=None):
     -------
     Rollout
     """
-    lengths = tasks.n_queries.tolist()
+    lengths = tasks.lengths
     tokens = network.tokens(tasks.X, tasks.Y, tasks.Z)
     steps = []
     for t in range(lengths[0]):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sklearn_asal.policies import load_policy
-from sklearn_asal.trainer import loop
+from sklearn_asal.trainer import loop, step
 from sklearn_asal.trainer.loop import Trainer, TrainingError
 from sklearn_asal.trainer.presets import Preset
 
@@ -151,7 +151,7 @@ def test_not_finite_steps_are_skipped_and_then_stop_the_run(tmp_path, monkeypatc
         return rollout.X.sum() * torch.tensor(float("nan"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "objective", bad)
+        patch.setattr(step, "objective", bad)
         patch.setattr(loop, "evaluate", lambda *a, **k: {"objective": 0.0, "unsafe_share": 0.0})
         with pytest.raises(TrainingError, match="no finite gradient"):
             trainer(tmp_path, TINY.replace(steps=20)).run()

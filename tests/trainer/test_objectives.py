@@ -120,8 +120,8 @@ class Reference:
         of_kernel = torch.argsort(self.tasks.grid.back)  # the order in which tasks are grouped
         group = self.tasks.grid.back[self.i].item() * self.tasks.grid.n_kernels // len(of_kernel)
         x = self.tasks.grid.x[group].numpy()
-        factor = self.tasks.grid._factor[group]
-        return x, (factor @ self.tasks.grid.whitened[self.i]).numpy()
+        whitener, whitened = self.tasks.grid.whitener[group], self.tasks.grid.whitened[self.i]
+        return x, np.linalg.solve(whitener.numpy(), whitened.numpy())
 
     def log_safe(self):
         total = 0.0
