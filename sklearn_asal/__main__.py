@@ -62,7 +62,9 @@ def _add_train(commands, with_fields):
     train.add_argument("--resume", action="store_true", help="go on with the run in --out")
     train.add_argument("--start-from", help="policy file whose weights to begin with")
     train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
-    train.add_argument("--threads", type=_positive, help="CPU threads")
+    train.add_argument("--threads", type=_positive, help="CPU threads; default: one for each core")
+    train.add_argument("--minutes", type=float, help="stop after this long; can be resumed")
+    train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
     train.add_argument("--batch", type=_positive, help="tasks a step; sets --n-kernels")
     train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
     train.add_argument("--validate-every", type=_positive, default=50, help="steps")
@@ -104,6 +106,7 @@ def _positive(text):
 
 
 def _train(arguments):
+    from .trainer.distributed import joined
     from .trainer.loop import Trainer, read_state
     from .trainer.presets import PRESETS, Preset
 
@@ -115,17 +118,22 @@ def _train(arguments):
     if arguments.resume and not changes and arguments.batch is None:
         # The flags of the run need not be said again.
         preset = Preset.from_dict(read_state(arguments.out)["preset"])
-    trainer = Trainer(
-        preset,
-        arguments.out,
-        start_from=arguments.start_from,
-        device=arguments.device,
-        threads=arguments.threads,
-        save_every=arguments.save_every,
-        validate_every=arguments.validate_every,
-        validation_tasks=arguments.validation_tasks,
-    )
-    best = trainer.run(resume=arguments.resume)
+    with joined(arguments.device) as device:
+        trainer = Trainer(
+            preset,
+            arguments.out,
+            start_from=arguments.start_from,
+            device=device,
+            threads=arguments.threads,
+            save_every=arguments.save_every,
+            validate_every=arguments.validate_every,
+            validation_tasks=arguments.validation_tasks,
+            max_seconds=arguments.minutes and 60 * arguments.minutes,
+            tensorboard=arguments.tensorboard,
+        )
+        best = trainer.run(resume=arguments.resume)
+    if trainer.rank > 0:
+        return
     if trainer.policy_path.exists():
         print(f"best validation objective {best:.4f}: {trainer.policy_path}")
     else:

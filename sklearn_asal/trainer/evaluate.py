@@ -9,7 +9,7 @@ CHUNK = 250
 
 
 @torch.inference_mode()
-def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, rmse=True):
+def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
     """Roll a policy out on tasks it has never seen.
 
     Parameters
@@ -22,8 +22,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, rmse=True):
     seed : int, default=1
     n_test : int, default=200
         Test points a task for the RMSE.
-    rmse : bool, default=True
-        Whether to measure the RMSE too, which needs rollouts of its own.
+    n_rmse : int, optional
+        Number of tasks for the RMSE, which needs rollouts of its own; by default ``n_tasks``.
 
     Returns
     -------
@@ -45,11 +45,11 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, rmse=True):
         border.append(((queried - 0.5).abs().amax(-1) > 0.48).double())
         if tasks.safe:
             unsafe.append((tasks.q(rollout.X) < 0)[rollout.queried].double())
-    if rmse:
-        for start in range(0, n_tasks, CHUNK):
-            n = min(CHUNK, n_tasks - start)
-            tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
-            errors.append(_test_rmse(simulate(network, tasks), tasks, n_test, generator))
+    n_rmse = n_tasks if n_rmse is None else n_rmse
+    for start in range(0, n_rmse, CHUNK):
+        n = min(CHUNK, n_rmse - start)
+        tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
+        errors.append(_test_rmse(simulate(network, tasks), tasks, n_test, generator))
     scores = torch.cat(scores)
     return {
         "objective": scores.mean().item(),

@@ -10,10 +10,12 @@ import threading
 import time
 from pathlib import Path
 
+import joblib
 import torch
 
 from .. import __version__
 from ..policies.checkpoint import load_policy, save_policy
+from .distributed import agree, gather, n_ranks, rank
 from .evaluate import evaluate
 from .presets import Preset
 from .priors import TOTAL_VARIANCE
@@ -37,6 +39,7 @@ COLUMNS = (
     "gradient_norm",
     "validation_objective",
     "validation_unsafe_share",
+    "validation_gp_test_rmse",
     "event",
 )
 
@@ -91,7 +94,8 @@ class Trainer:
         Policy file whose weights to begin with; its network has to be the preset's.
     device : str, default="cpu"
     threads : int, optional
-        CPU threads of torch; left as they are if not given.
+        CPU threads among which a batch is shared; as many of them as divide ``n_kernels`` are
+        used. By default one for each core.
     save_every : float, default=120
         Seconds between two checkpoints.
     validate_every : int, default=50
@@ -101,6 +105,13 @@ class Trainer:
         Whether to show a progress bar.
     max_seconds : float, optional
         Stop after this long, as Ctrl-C does; the run can be resumed.
+    tensorboard : bool, default=False
+        Log to ``out/tensorboard`` as well; needs the package tensorboard.
+
+    Notes
+    -----
+    Where :mod:`torch.distributed` has been initialised, the processes share each batch: every rank
+    simulates its own functions, and rank 0 alone validates and writes.
     """
 
     def __init__(
@@ -116,12 +127,13 @@ class Trainer:
         validation_tasks=256,
         progress=True,
         max_seconds=None,
+        tensorboard=False,
     ):
         self.preset = preset
         self.out = Path(out)
         self.start_from = start_from
         self.device = usable_device(device)
-        self.threads = threads
+        self.threads = threads or joblib.cpu_count()
         if not save_every >= 0:
             raise ValueError(f"save_every must be at least 0 seconds, got {save_every}")
         self.save_every = save_every
@@ -129,6 +141,8 @@ class Trainer:
         self.validation_tasks = validation_tasks
         self.progress = progress
         self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.tensorboard = tensorboard
+        self.rank = rank()
         self.on_gpu = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if self.on_gpu else None
 
@@ -162,8 +176,6 @@ class Trainer:
 
     def prepare(self, resume=False):
         """The first half of :meth:`run`: all but the training itself."""
-        if self.threads is not None:
-            torch.set_num_threads(self.threads)
         with torch.cuda.stream(self.stream):
             self._start(resume)
 
@@ -171,9 +183,15 @@ class Trainer:
         """The second half of :meth:`run`."""
         end = time.monotonic() + self.max_seconds
         self.clock = time.monotonic()
-        with _Interrupt() as interrupt, self._bar() as bar, torch.cuda.stream(self.stream):
+        with (
+            _one_thread_an_operation(),
+            _Interrupt() as interrupt,
+            self._bar() as bar,
+            torch.cuda.stream(self.stream),
+        ):
             while self.step < self.preset.steps:
-                if interrupt.asked or time.monotonic() > end:
+                stop = interrupt.asked or time.monotonic() > end
+                if not self.unseen and agree(stop):
                     bar.write(f"Stopped at step {self.step}; go on with --resume.")
                     break
                 self._advance(bar)
@@ -189,7 +207,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
         result = self.take_step(next(self.supply))
-        # Results of a GPU are looked at later; its not-finite gradients are zeros by then.
+        # Results of a GPU are looked at later; until then a gradient of zeros has to do.
         if self.on_gpu or torch.isfinite(result[2]):
             self.optimizer.step()
             self._update_average()
@@ -204,9 +222,7 @@ class Trainer:
         """Log what the steps since the last look have brought, and react to it."""
         results = torch.stack([result for *_, result in self.unseen]).tolist()
         rows = []
-        for (step, seconds, lr, _), (score, unsafe, norm) in zip(
-            self.unseen, results, strict=True
-        ):
+        for (step, seconds, lr, _), (score, unsafe, norm) in zip(self.unseen, results, strict=True):
             row = {"step": step, "seconds": round(seconds, 2), "objective": score, "lr": lr}
             row |= {"unsafe_share": unsafe, "gradient_norm": norm}
             if math.isnan(unsafe):
@@ -230,7 +246,7 @@ class Trainer:
                 f"{self.skipped} steps in a row had no finite gradient; stopped at step "
                 f"{self.step}. The best policy so far is {self.policy_path}; try a smaller lr."
             )
-        if time.monotonic() - self.saved_at > self.save_every:
+        if agree(time.monotonic() - self.saved_at > self.save_every):
             self._save()
 
     def _update_average(self):
@@ -246,14 +262,15 @@ class Trainer:
 
     def _validate(self):
         candidate = self.network if self.average is None else self.average
-        result = evaluate(
-            candidate, self.preset, self.validation_tasks, VALIDATION_SEED, rmse=False
-        )
+        result = None
+        if self.rank == 0:
+            n = self.validation_tasks
+            # The error needs long rollouts and is only looked at, so fewer tasks do.
+            result = evaluate(candidate, self.preset, n, VALIDATION_SEED, n_rmse=max(1, n // 4))
+        result = agree(result)
         score = result["objective"]
-        row = {
-            "validation_objective": score,
-            "validation_unsafe_share": result["unsafe_share"],
-        }
+        row = {"validation_objective": score}
+        row |= {f"validation_{k}": result[k] for k in ("unsafe_share", "gp_test_rmse")}
         if score > self.best_objective:
             self.best_objective = score
             self.best = copy.deepcopy(self._weights())
@@ -268,9 +285,7 @@ class Trainer:
     # -- state ------------------------------------------------------------------------------
 
     def _start(self, resume):
-        if resume:
-            state = read_state(self.out, self.device)
-        else:
+        if self.rank == 0 and not resume:
             if (self.out / "state.pt").exists():
                 raise TrainingError(
                     f"{self.out} already holds a run; go on with it by --resume, or choose another "
@@ -280,14 +295,19 @@ class Trainer:
                 self.out.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise TrainingError(f"the folder {self.out} cannot be made: {error}") from error
+        agree(None)  # nobody goes on before that
+        if resume:
+            state = read_state(self.out, self.device)
         self.started_from = None
         with torch.random.fork_rng():
             torch.manual_seed(self.preset.seed)
             self.network = self._first_network().to(self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
         self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
-        generator = torch.Generator(self.device).manual_seed(self.preset.seed)
-        self.supply = Supply(self.preset, generator)
+        generator = torch.Generator(self.device)
+        # A prime, so that ranks of neighbouring seeds do not see the same tasks.
+        generator.manual_seed(self.preset.seed + 7919 * self.rank)
+        self.supply = Supply(self.preset, generator, self.threads)
         self.take_step = make_step(self.network, self.preset, self.supply)
         self.unseen = []
         self.step, self.skipped, self.seconds = 0, 0, 0.0
@@ -339,7 +359,12 @@ class Trainer:
                 + ", ".join(f"{k} (run: {saved[k]}, asked: {asked[k]})" for k in changed)
             )
         self._load_weights(state["weights"])
-        self.supply.restore(state["supply"])
+        if len(state["supplies"]) != n_ranks():
+            raise TrainingError(
+                f"{self.out} holds a run of {len(state['supplies'])} processes, and there are "
+                f"{n_ranks()}; start as many."
+            )
+        self.supply.restore(state["supplies"][self.rank])
         for name in STATE:
             setattr(self, name, state[name])
 
@@ -348,11 +373,28 @@ class Trainer:
         state = {name: getattr(self, name) for name in STATE}
         state["preset"] = self.preset.to_dict()
         state["weights"] = self._weights()
-        state["supply"] = self.supply.state()
-        temporary = self.out / "state.pt.tmp"
-        torch.save(state, temporary)
-        os.replace(temporary, self.out / "state.pt")
+        state["supplies"] = gather(self.supply.state())
+        if self.rank == 0:
+            temporary = self.out / "state.pt.tmp"
+            with self._writing():
+                try:
+                    torch.save(state, temporary)
+                    os.replace(temporary, self.out / "state.pt")
+                except BaseException:
+                    # A full disk shall not stay full of this.
+                    temporary.unlink(missing_ok=True)
+                    raise
         self.saved_at = time.monotonic()
+
+    @contextlib.contextmanager
+    def _writing(self):
+        try:
+            yield
+        except (OSError, RuntimeError) as error:  # torch.save raises RuntimeError on a full disk
+            raise TrainingError(
+                f"the folder {self.out} cannot be written: {error}. What was saved before stays; "
+                "make room there or give it write permission, then go on with --resume."
+            ) from error
 
     def _tick(self):
         now = time.monotonic()
@@ -360,6 +402,8 @@ class Trainer:
         self.clock = now
 
     def _save_policy(self, network, result):
+        if self.rank > 0:
+            return
         self._tick()
         p = self.preset
         noise = [(TOTAL_VARIANCE - v) ** 0.5 for v in reversed(p.variance.range)]
@@ -383,11 +427,16 @@ class Trainer:
             "trainer_version": __version__,
             "torch_version": torch.__version__,
         }
-        save_policy(network, self.policy_path, header)
+        with self._writing():
+            save_policy(network, self.policy_path, header)
 
     # -- log --------------------------------------------------------------------------------
 
     def _open_log(self, resume):
+        if self.rank > 0:
+            return
+        if self.tensorboard:
+            self.writer = _summary_writer(self.out / "tensorboard", self.step)
         path = self.out / "log.csv"
         rows = []
         if resume and path.exists():
@@ -399,7 +448,7 @@ class Trainer:
                     if (row["step"] or "").isdigit() and int(row["step"]) <= self.step
                 ]
         temporary = path.with_suffix(".tmp")
-        with temporary.open("w", newline="") as file:
+        with self._writing(), temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
@@ -407,8 +456,16 @@ class Trainer:
         self.log_path = path
 
     def _log(self, rows):
-        with self.log_path.open("a", newline="") as file:
+        if self.rank > 0:
+            return
+        with self._writing(), self.log_path.open("a", newline="") as file:
             csv.DictWriter(file, COLUMNS).writerows(rows)
+        if self.tensorboard:
+            for row in rows:
+                for name, value in row.items():
+                    if isinstance(value, float) and name != "seconds":
+                        self.writer.add_scalar(name, value, row["step"])
+            self.writer.flush()
 
     def _bar(self):
         try:
@@ -420,9 +477,31 @@ class Trainer:
             initial=self.step,
             desc=self.preset.name,
             unit="step",
-            disable=not self.progress,
+            disable=not self.progress or self.rank > 0,
             dynamic_ncols=True,
         )
+
+
+@contextlib.contextmanager
+def _one_thread_an_operation():
+    """Threads share batches instead: operations this small gain nothing from more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _summary_writer(folder, step):
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise TrainingError(
+            'tensorboard is missing: pip install "sklearn-asal[tensorboard]", or leave the option '
+            "out; log.csv has the same numbers."
+        ) from error
+    return SummaryWriter(folder, purge_step=step + 1)
 
 
 class _NoBar(contextlib.AbstractContextManager):

@@ -1,7 +1,11 @@
-"""One gradient of the objective: computed eagerly, or replayed as a captured CUDA graph."""
+"""One gradient of the objective: eager, shared among threads or ranks, or a replayed CUDA graph."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from .distributed import mean, n_ranks
 from .objectives import objective
 from .simulator import draw_batches, simulate, spread_lengths
 
@@ -10,54 +14,72 @@ DRAWN_TOGETHER = 2000
 
 
 class Supply:
-    """An endless stream of batches of tasks.
+    """An endless stream of steps, each a list of equal shards of its batch.
 
     Parameters
     ----------
     preset : Preset
+        Its kernels are divided among ranks, and those of a rank among its shards.
     generator : torch.Generator
         Its device is where the tasks live.
+    shards : int, default=1
+        At most; fewer where they do not divide the kernels.
+
+    Raises
+    ------
+    ValueError
+        The ranks do not divide the kernels.
     """
 
-    def __init__(self, preset, generator):
+    def __init__(self, preset, generator, shards=1):
         self.preset = preset
         self.generator = generator
+        if preset.n_kernels % n_ranks():
+            raise ValueError(
+                f"n_kernels={preset.n_kernels} has to be a multiple of the {n_ranks()} processes "
+                "that share a batch."
+            )
+        n_kernels = preset.n_kernels // n_ranks()
+        self.shards = max(n for n in range(1, shards + 1) if n_kernels % n == 0)
+        self.counts = (n_kernels // self.shards, preset.n_functions, preset.n_noises)
         self.lengths = None
         self.ahead = 1
         if generator.device.type == "cuda":
-            self.ahead = max(1, DRAWN_TOGETHER // preset.batch)
+            self.ahead = max(1, DRAWN_TOGETHER // math.prod(self.counts))
             if preset.random_budget:
                 # A captured graph has fixed shapes.
-                self.lengths = spread_lengths(preset.max_budget, preset.batch)
+                self.lengths = spread_lengths(preset.max_budget, math.prod(self.counts))
         self._before = generator.get_state()
-        self._batches, self._used = [], 0
+        self._steps, self._used = [], 0
 
     def __next__(self):
-        if self._used == len(self._batches):
-            p = self.preset
-            counts = (p.n_kernels, p.n_functions, p.n_noises)
+        if self._used == len(self._steps):
             self._before = self.generator.get_state()
-            self._batches = draw_batches(p, self.ahead, counts, self.generator, self.lengths)
+            n = self.shards
+            drawn = draw_batches(
+                self.preset, self.ahead * n, self.counts, self.generator, self.lengths
+            )
+            self._steps = [drawn[i : i + n] for i in range(0, len(drawn), n)]
             self._used = 0
         self._used += 1
-        return self._batches[self._used - 1]
+        return self._steps[self._used - 1]
 
     def state(self):
-        """What :meth:`restore` needs to go on with the batch after the last one."""
-        if self._used == len(self._batches):
+        """What :meth:`restore` needs to go on with the step after the last one."""
+        if self._used == len(self._steps):
             return {"generator": self.generator.get_state(), "used": 0}
         return {"generator": self._before, "used": self._used}
 
     def restore(self, state):
         """Go on where :meth:`state` was taken."""
         self.generator.set_state(state["generator"].cpu())
-        self._batches, self._used = [], 0
+        self._steps, self._used = [], 0
         for _ in range(state["used"]):
             next(self)
 
 
-def gradient(network, tasks, preset):
-    """Leave the clipped gradient of minus the mean objective in the parameters.
+def ascent(network, tasks, preset):
+    """Gradient of minus the mean objective.
 
     Parameters
     ----------
@@ -67,46 +89,87 @@ def gradient(network, tasks, preset):
 
     Returns
     -------
-    Tensor of shape (3,)
-        Objective; share of queries with noise-free ``q < 0`` (nan without safety); norm of the
-        gradient before clipping. Nothing waits for the device.
+    Tensor of shape (2 + n_parameters,)
+        Objective, share of queries with noise-free ``q < 0`` (nan without safety), and the
+        gradient of one parameter after the other. Nothing waits for the device.
     """
     rollout = simulate(network, tasks, clip=preset.clip_query or None)
     score = objective(preset.objective, rollout, tasks, preset.gamma).mean()
-    (-score).backward()
-    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), preset.clip_norm)
+    gradient = torch.autograd.grad(-score, list(network.parameters()))
     unsafe = torch.full_like(score, torch.nan)
     if tasks.safe:
         with torch.no_grad():
             queried = rollout.queried
             unsafe = ((tasks.q(rollout.X) < 0) & queried).sum() / queried.sum()
-    return torch.stack([value.detach().double() for value in (score, unsafe, norm)])
+    facts = torch.stack([score.detach().float(), unsafe.float()])
+    return torch.cat([facts, *(part.flatten() for part in gradient)])
 
 
 class Step:
-    """The gradient of one step after the other.
+    """The clipped gradient of one step after the other, left in the parameters.
+
+    Shards run side by side, each on a thread of its own: better than threads inside each small
+    operation. With several ranks the gradient is the mean of theirs.
 
     Parameters
     ----------
     network : PolicyNetwork
     preset : Preset
+    shards : int, default=1
+        Number of threads.
     """
 
-    def __init__(self, network, preset):
+    def __init__(self, network, preset, shards=1):
         self.network = network
         self.preset = preset
+        self.threads = None
+        if shards > 1:
+            self.threads = ThreadPoolExecutor(
+                shards, "shard", initializer=torch.set_num_threads, initargs=(1,)
+            )
 
-    def __call__(self, tasks):
-        """As :func:`gradient`."""
-        self.network.zero_grad(set_to_none=True)
-        return gradient(self.network, tasks, self.preset)
+    def ascents(self, shards):
+        """:func:`ascent` of each shard."""
+        if self.threads is None:
+            return [ascent(self.network, tasks, self.preset) for tasks in shards]
+        work = [self.threads.submit(ascent, self.network, tasks, self.preset) for tasks in shards]
+        return [future.result() for future in work]
+
+    def __call__(self, shards):
+        """Compute the gradient.
+
+        Parameters
+        ----------
+        shards : list of Tasks
+            Of equal size.
+
+        Returns
+        -------
+        Tensor of shape (3,)
+            Objective, unsafe share, norm of the gradient before clipping. Where that is not
+            finite, the gradient is zero.
+        """
+        parts = self.ascents(shards)
+        flat = parts[0] if len(parts) == 1 else torch.stack(parts).mean(0)
+        flat = mean(flat)
+        facts, gradient = flat[:2], flat[2:]
+        norm = gradient.norm()
+        scale = (self.preset.clip_norm / norm).clamp(max=1.0)
+        # A branch would wait for a GPU.
+        gradient = torch.where(torch.isfinite(norm), gradient * scale, 0.0)
+        start = 0
+        for parameter in self.network.parameters():
+            end = start + parameter.numel()
+            parameter.grad = gradient[start:end].view_as(parameter)
+            start = end
+        return torch.cat([facts, norm[None]])
 
 
 class CapturedStep(Step):
     """The same, with rollout, objective and backward pass as one CUDA graph.
 
     A step is tens of thousands of kernels of microseconds each, so launching them one by one
-    is what takes the time. Not-finite gradients come back as zeros.
+    is what takes the time.
 
     Parameters
     ----------
@@ -125,33 +188,24 @@ class CapturedStep(Step):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):  # lets cuBLAS and the allocator settle
-                super().__call__(tasks)
+                ascent(network, tasks, preset)
         torch.cuda.current_stream().wait_stream(stream)
-        network.zero_grad(set_to_none=True)
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
-            self.result = self._capture()
+            self.result = ascent(network, tasks, preset)
 
-    def _capture(self):
-        result = gradient(self.network, self.tasks, self.preset)
-        finite = torch.isfinite(result[2])
-        for parameter in self.network.parameters():
-            parameter.grad.copy_(torch.where(finite, parameter.grad, 0.0))
-        return result
-
-    def __call__(self, tasks):
-        """As :func:`gradient`."""
+    def ascents(self, shards):
+        """:func:`ascent` of the only shard."""
+        (tasks,) = shards
         for buffer, value in zip(self.buffers, tasks.tensors(), strict=True):
             buffer.copy_(value)
         self.graph.replay()
-        return self.result.clone()
+        return [self.result.clone()]
 
 
 def make_step(network, preset, supply):
     """The step that suits the supply's device."""
     if supply.generator.device.type != "cuda":
-        return Step(network, preset)
-    p = preset
-    counts = (p.n_kernels, p.n_functions, p.n_noises)
+        return Step(network, preset, supply.shards)
     generator = torch.Generator(supply.generator.device).manual_seed(0)
-    example = draw_batches(p, 1, counts, generator, supply.lengths)[0]
+    example = draw_batches(preset, 1, supply.counts, generator, supply.lengths)[0]
     return CapturedStep(network, preset, example)

@@ -38,7 +38,7 @@ def test_reproducible_and_complete():
 
 
 def test_corner_is_unsafe_and_at_the_border():
-    result = evaluate(Corner(), PRESET, 50, rmse=False)
+    result = evaluate(Corner(), PRESET, 50, n_rmse=0)
     assert result["unsafe_share"] > 0.5
     assert result["border_share"] == 1.0
     assert result["gp_test_rmse"] is None

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -56,6 +57,9 @@ def assert_same(one, other):
         assert torch.equal(one, other)
     else:
         assert one == other
+
+
+ZEROS = {"objective": 0.0, "unsafe_share": 0.0, "gp_test_rmse": 0.0}
 
 
 class Stop(Exception):
@@ -131,8 +135,8 @@ def test_best_policy_is_kept_with_its_header(tmp_path):
 def test_collapse_rolls_back_to_the_best(tmp_path, monkeypatch):
     scores = iter([1.0, 2.0, 1.0])
 
-    def fake(network, preset, n_tasks, seed, rmse):
-        return {"objective": next(scores), "unsafe_share": 0.0}
+    def fake(network, preset, n_tasks, seed, n_rmse):
+        return {**ZEROS, "objective": next(scores)}
 
     monkeypatch.setattr(loop, "evaluate", fake)
     trainer(tmp_path).run()
@@ -152,7 +156,11 @@ def test_not_finite_steps_are_skipped_and_then_stop_the_run(tmp_path, monkeypatc
 
     with monkeypatch.context() as patch:
         patch.setattr(step, "objective", bad)
-        patch.setattr(loop, "evaluate", lambda *a, **k: {"objective": 0.0, "unsafe_share": 0.0})
+        patch.setattr(
+            loop,
+            "evaluate",
+            lambda *a, **k: ZEROS,
+        )
         with pytest.raises(TrainingError, match="no finite gradient"):
             trainer(tmp_path, TINY.replace(steps=20)).run()
     assert [row["event"] for row in log(tmp_path)].count("skipped") == 9  # one is also "best"
@@ -235,20 +243,151 @@ def test_global_generators_are_left_alone(tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_interrupt_saves_and_resumes(tmp_path):
-    """A real process, a real Ctrl-C."""
-    command = [sys.executable, "-m", "sklearn_asal", "train", "safe-2d", "--out", str(tmp_path)]
-    command += "--batch 5 --n-init 2 --max-budget 3 --embedding 16 --hidden 16 --heads 2".split()
-    command += "--steps 100000 --validate-every 100000 --threads 1".split()
+def test_full_disk_keeps_what_was_saved(tmp_path, monkeypatch):
+    run = trainer(tmp_path, save_every=0)
+    save = torch.save
+
+    def full(state, path):
+        if state["step"] < 3:
+            return save(state, path)
+        Path(path).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "save", full)
+        with pytest.raises(TrainingError, match=r"cannot be written.*No space left.*--resume"):
+            run.run()
+    assert not (tmp_path / "state.pt.tmp").exists()
+    assert final_state(tmp_path)["step"] == 2
+    trainer(tmp_path).run(resume=True)
+    assert final_state(tmp_path)["step"] == TINY.steps
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
+def test_log_on_a_full_device(tmp_path):
+    run = trainer(tmp_path)
+    run.prepare()
+    run.log_path = Path("/dev/full")
+    with pytest.raises(TrainingError, match=r"cannot be written.*No space left"):
+        run.advance()
+
+
+def test_time_limit(tmp_path):
+    trainer(tmp_path, TINY.replace(steps=10**6), max_seconds=0.5).run()
+    step_ = final_state(tmp_path)["step"]
+    assert 0 < step_ < 10**6
+    trainer(tmp_path, TINY.replace(steps=10**6), max_seconds=0.0).run(resume=True)
+    assert final_state(tmp_path)["step"] == step_
+
+
+def test_validation_is_logged(tmp_path):
+    trainer(tmp_path).run()
+    rows = [row for row in log(tmp_path) if row["validation_objective"]]
+    assert [row["step"] for row in rows] == ["2", "4", "6"]
+    assert all(0 < float(row["validation_gp_test_rmse"]) < 3 for row in rows)
+    assert all(0 <= float(row["validation_unsafe_share"]) <= 1 for row in rows)
+
+
+def test_shared_batches_train_as_well(tmp_path):
+    trainer(tmp_path, threads=2).run()
+    assert len(log(tmp_path)) == TINY.steps
+    assert torch.get_num_threads() >= 1
+
+
+def test_threads_are_put_back(tmp_path):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        trainer(tmp_path).run()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_tensorboard_gets_the_numbers_of_the_log(tmp_path, monkeypatch):
+    written = []
+
+    class Writer:
+        def add_scalar(self, name, value, step):
+            written.append((name, value, step))
+
+        def flush(self):
+            pass
+
+    monkeypatch.setattr(loop, "_summary_writer", lambda folder, step: Writer())
+    trainer(tmp_path, tensorboard=True).run()
+    for row in log(tmp_path):
+        assert ("objective", float(row["objective"]), int(row["step"])) in written
+    assert [step for name, _, step in written if name == "validation_objective"] == [2, 4, 6]
+
+
+def test_missing_tensorboard_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(TrainingError, match=r"sklearn-asal\[tensorboard\]"):
+        trainer(tmp_path, tensorboard=True).run()
+
+
+SMALL_RUN = (
+    "--batch 5 --n-init 2 --max-budget 3 --embedding 16 --hidden 16 --heads 2 --threads 1 "
+    "--validate-every 7 --validation-tasks 4 --save-every 0.2"
+).split()
+
+
+def start(out, *options):
+    """A real process that trains."""
+    command = [sys.executable, "-m", "sklearn_asal", "train", "safe-2d", "--out", str(out)]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    return subprocess.Popen(
+        [*command, *SMALL_RUN, *options],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+
+
+def steps_logged(out):
+    try:
+        return int(log(out)[-1]["step"])
+    except (FileNotFoundError, IndexError, TypeError, ValueError):
+        return 0
+
+
+def wait_until(condition, process):
     deadline = time.monotonic() + 120
-    while not (tmp_path / "log.csv").exists() or len(log(tmp_path)) < 3:
+    while not condition():
         assert process.poll() is None, process.stdout.read()
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.02)
+
+
+def test_killed_again_and_again(tmp_path):
+    """SIGKILL at any moment: the run goes on, and ends as one that was left alone."""
+    total = 200
+    options = ["--steps", str(total)]
+    process, kills = start(tmp_path / "killed", *options), 0
+    while kills < 4:
+        goal = steps_logged(tmp_path / "killed") + 13 * (kills + 1)
+        wait_until(lambda g=goal: steps_logged(tmp_path / "killed") >= g, process)
+        process.kill()
+        process.communicate()
+        kills += 1
+        process = start(tmp_path / "killed", *options, "--resume")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert [row["step"] for row in log(tmp_path / "killed")] == [
+        str(step) for step in range(1, total + 1)
+    ]
+    output, _ = start(tmp_path / "whole", *options).communicate(timeout=120)
+    one, other = (final_state(tmp_path / name) for name in ("killed", "whole"))
+    for name in ("step", "best_objective", "lr_scale", "weights", "supplies"):
+        assert_same(one[name], other[name])
+
+
+def test_interrupt_saves_and_resumes(tmp_path):
+    """A real process, a real Ctrl-C."""
+    process = start(tmp_path, "--steps", "100000")
+    wait_until(lambda: steps_logged(tmp_path) >= 3, process)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output

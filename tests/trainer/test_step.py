@@ -3,10 +3,10 @@ import copy
 import pytest
 import torch
 
-from sklearn_asal.trainer import step
+from sklearn_asal.trainer.objectives import objective
 from sklearn_asal.trainer.presets import PRESETS, Preset
-from sklearn_asal.trainer.simulator import draw_batches, spread_lengths
-from sklearn_asal.trainer.step import CapturedStep, Step, Supply, gradient, make_step
+from sklearn_asal.trainer.simulator import draw_batches, simulate, spread_lengths
+from sklearn_asal.trainer.step import CapturedStep, Step, Supply, ascent, make_step
 
 SMALL = dict(max_budget=4, embedding=16, hidden=8, heads=2, n_fourier=20, n_kernels=3)
 SAFE = Preset(n_init=3, n_functions=2, **SMALL)
@@ -57,29 +57,37 @@ def test_tasks_can_be_overwritten(preset):
     lengths = spread_lengths(preset.max_budget, preset.batch)
     first, second = draw_batches(preset, 2, counts, torch.Generator().manual_seed(0), lengths)
     policy = network(preset)
-    expected = gradient(policy, second, preset), gradients(policy)
+    expected = ascent(policy, second, preset)
     for buffer, value in zip(first.tensors(), second.tensors(), strict=True):
         buffer.copy_(value)
-    policy.zero_grad()
-    result = gradient(policy, first, preset), gradients(policy)
-    torch.testing.assert_close(result, expected, equal_nan=True)
+    torch.testing.assert_close(ascent(policy, first, preset), expected, equal_nan=True)
+
+
+def supply(preset=SAFE, shards=1, seed=0):
+    return Supply(preset, torch.Generator().manual_seed(seed), shards)
 
 
 @pytest.mark.parametrize("used", [0, 1, 3, 5])
-def test_supply_goes_on_where_it_was(used):
-    def supply():
-        made = Supply(SAFE, torch.Generator().manual_seed(0))
-        made.ahead = 3
-        return made
-
-    first = supply()
+@pytest.mark.parametrize("shards", [1, 3])
+def test_supply_goes_on_where_it_was(used, shards):
+    first, second = supply(shards=shards), supply(shards=shards)
+    first.ahead = second.ahead = 3
     for _ in range(used):
         next(first)
     state = copy.deepcopy(first.state())
-    expected = [next(first).X for _ in range(4)]
-    second = supply()
+    expected = [[tasks.X for tasks in next(first)] for _ in range(4)]
     second.restore(state)
-    assert all(torch.equal(x, next(second).X) for x in expected)
+    for step_ in expected:
+        assert len(step_) == shards
+        for x, tasks in zip(step_, next(second), strict=True):
+            assert torch.equal(x, tasks.X)
+
+
+@pytest.mark.parametrize(("threads", "shards"), [(1, 1), (2, 1), (3, 3), (5, 3)])
+def test_shards_divide_the_kernels(threads, shards):
+    made = supply(shards=threads)
+    assert made.shards == shards
+    assert sum(len(tasks) for tasks in next(made)) == SAFE.batch
 
 
 @pytest.mark.parametrize("n_tasks", [1, 3, 50])
@@ -98,45 +106,61 @@ def test_spread_lengths_hold_every_length():
     assert sum(spread_lengths(40, 40)) == 20 * 41
 
 
-def test_results_of_a_gradient():
-    tasks = next(Supply(SAFE, torch.Generator().manual_seed(0)))
+def test_gradient_is_that_of_the_objective():
+    """Against the loss written out, and finite differences along a direction."""
+    (tasks,) = next(supply())
     policy = network(SAFE)
-    score, unsafe, norm = gradient(policy, tasks, SAFE.replace(clip_norm=1e9)).tolist()
-    total = torch.cat([g.flatten() for g in gradients(policy)]).norm().item()
-    assert norm == pytest.approx(total, rel=1e-5)
-    assert 0 <= unsafe <= 1
-    clipped = Step(policy, SAFE.replace(clip_norm=1e-3))
-    clipped(tasks)
-    total = torch.cat([g.flatten() for g in gradients(policy)]).norm().item()
-    assert total == pytest.approx(1e-3, rel=1e-3)
-    assert score < 10
+    plain = SAFE.replace(clip_query=0.0)
+    policy.zero_grad()
+    score = objective("S_H", simulate(policy, tasks), tasks, SAFE.gamma).mean()
+    (-score).backward()
+    flat = ascent(policy, tasks, plain)
+    expected = torch.cat([p.grad.flatten() for p in policy.parameters()])
+    torch.testing.assert_close(flat[2:], expected)
+    assert flat[0].item() == pytest.approx(score.item(), rel=1e-6)
+    assert 0 <= flat[1] <= 1
+
+
+def test_step_leaves_the_clipped_mean_of_the_shards():
+    shards = next(supply(shards=3))
+    policy = network(SAFE)
+    mean = torch.stack([ascent(policy, tasks, SAFE) for tasks in shards]).mean(0)
+    for n_threads in (1, 3):
+        result = Step(policy, SAFE.replace(clip_norm=1e9), n_threads)(shards)
+        torch.testing.assert_close(result[:2], mean[:2])
+        torch.testing.assert_close(torch.cat([g.flatten() for g in gradients(policy)]), mean[2:])
+        assert result[2].item() == pytest.approx(mean[2:].norm().item(), rel=1e-5)
+        clipped = Step(policy, SAFE.replace(clip_norm=1e-3), n_threads)(shards)
+        assert clipped[2].item() == pytest.approx(result[2].item(), rel=1e-5)
+        flat = torch.cat([g.flatten() for g in gradients(policy)])
+        torch.testing.assert_close(flat, mean[2:] * 1e-3 / mean[2:].norm(), rtol=1e-4, atol=1e-9)
 
 
 def test_cpu_has_no_graph():
-    supply = Supply(SAFE, torch.Generator().manual_seed(0))
-    assert type(make_step(network(SAFE), SAFE, supply)) is Step
+    assert type(make_step(network(SAFE), SAFE, supply())) is Step
 
 
-def test_failed_factorisation_is_not_a_number(monkeypatch):
+def test_failed_factorisation_gives_no_step(monkeypatch):
     def bad(kernel, x):
         return -torch.eye(x.shape[1], dtype=torch.float64).expand(len(x), -1, -1)
 
     monkeypatch.setattr("sklearn_asal.trainer.objectives.covariance", bad)
-    tasks = next(Supply(SAFE, torch.Generator().manual_seed(0)))
-    assert not torch.isfinite(gradient(network(SAFE), tasks, SAFE)[2])
+    policy = network(SAFE)
+    result = Step(policy, SAFE)(next(supply()))
+    assert not torch.isfinite(result[2])
+    assert all((g == 0).all() for g in gradients(policy))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("preset", PRESET_KINDS, ids=lambda p: p.objective)
 def test_captured_equals_eager(preset):
-    supply = Supply(preset, torch.Generator("cuda").manual_seed(0))
+    made = Supply(preset, torch.Generator("cuda").manual_seed(0))
     policy = network(preset).cuda()
-    captured = make_step(policy, preset, supply)
+    captured = make_step(policy, preset, made)
     assert isinstance(captured, CapturedStep)
     other = copy.deepcopy(policy)
     for _ in range(3):
-        tasks = next(supply)
-        result = captured(tasks)
-        expected = step.Step(other, preset)(tasks)
+        shards = next(made)
+        result, expected = captured(shards), Step(other, preset)(shards)
         torch.testing.assert_close(result, expected, equal_nan=True, rtol=1e-3, atol=1e-3)
         torch.testing.assert_close(gradients(policy), gradients(other), rtol=1e-2, atol=1e-4)

@@ -1,0 +1,70 @@
+"""Several processes that train one policy, as started by ``torchrun``."""
+
+import contextlib
+import os
+
+import torch
+from torch import distributed
+
+
+def n_ranks():
+    """Number of processes that train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def rank():
+    """Number of this process among them."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def agree(value):
+    """Rank 0's value, on every rank."""
+    if n_ranks() == 1:
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]
+
+
+def gather(value):
+    """List of every rank's value."""
+    values = [value]
+    if n_ranks() > 1:
+        values = [None] * n_ranks()
+        distributed.all_gather_object(values, value)
+    return values
+
+
+def mean(tensor):
+    """Mean of a tensor over the ranks."""
+    if n_ranks() == 1:
+        return tensor
+    distributed.all_reduce(tensor)
+    return tensor / n_ranks()
+
+
+@contextlib.contextmanager
+def joined(device):
+    """Join the other processes if ``torchrun`` started this one, and leave them at the end.
+
+    Parameters
+    ----------
+    device : str
+        "cuda" becomes the card of this process.
+
+    Yields
+    ------
+    str
+        The device to train on.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield device
+        return
+    if device == "cuda":
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield device
+    finally:
+        distributed.destroy_process_group()
