@@ -2,10 +2,10 @@
 
 import argparse
 import copy
-import dataclasses
 import json
 import sys
-import typing
+
+from ._arguments import positive
 
 
 def main(argv=None):
@@ -34,7 +34,7 @@ def main(argv=None):
 
 def _add_demo(commands):
     demo = commands.add_parser("demo", help="safe active learning on Townsend's function")
-    demo.add_argument("--queries", type=_positive, default=30, help="default: %(default)s")
+    demo.add_argument("--queries", type=positive, default=30, help="default: %(default)s")
     demo.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     demo.add_argument("--out", default="demo.png", help="figure to write; default: %(default)s")
     demo.add_argument("--data-home", help="folder with lgbb_original.txt, to run on it as well")
@@ -52,92 +52,10 @@ def _demo(arguments):
 
 def _add_train(commands, with_fields):
     train = commands.add_parser("train", help="train a policy on simulated functions")
-    train.set_defaults(run=_train)
-    if not with_fields:
-        return  # the presets need torch, which takes seconds to import
-    from .trainer.presets import PRESETS, Preset
+    if with_fields:  # the presets need torch, which takes seconds to import
+        from .trainer.command import add_arguments
 
-    train.add_argument("preset", choices=sorted(PRESETS), help="what to start from")
-    train.add_argument("--out", required=True, help="folder of the run")
-    train.add_argument("--resume", action="store_true", help="go on with the run in --out")
-    train.add_argument("--start-from", help="policy file whose weights to begin with")
-    train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
-    train.add_argument("--threads", type=_positive, help="CPU threads; default: one for each core")
-    train.add_argument("--minutes", type=float, help="stop after this long; can be resumed")
-    train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
-    train.add_argument("--batch", type=_positive, help="tasks a step; sets --n-kernels")
-    train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
-    train.add_argument("--validate-every", type=_positive, default=50, help="steps")
-    train.add_argument("--validation-tasks", type=_positive, default=256)
-    group = train.add_argument_group("fields of the preset (see its documentation)")
-    for field in dataclasses.fields(Preset):
-        if field.name != "name":
-            _add_field(group, field)
-
-
-def _add_field(group, field):
-    from .trainer.priors import DISTRIBUTIONS, parse_distribution
-
-    flag = "--" + field.name.replace("_", "-")
-    kinds = typing.get_args(field.type) or (field.type,)
-    if field.type is bool:
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
-    elif set(kinds) & set(DISTRIBUTIONS.values()):
-        group.add_argument(flag, type=_distribution(parse_distribution), metavar="DISTRIBUTION")
-    else:
-        group.add_argument(flag, type=field.type, metavar=field.type.__name__.upper())
-
-
-def _distribution(parse):
-    def distribution(text):
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return distribution
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
-
-
-def _train(arguments):
-    from .trainer.distributed import joined
-    from .trainer.loop import Trainer, read_state
-    from .trainer.presets import PRESETS, Preset
-
-    names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
-    changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
-    preset = PRESETS[arguments.preset].replace(**changes)
-    if arguments.batch is not None:
-        preset = preset.with_batch(arguments.batch)
-    if arguments.resume and not changes and arguments.batch is None:
-        # The flags of the run need not be said again.
-        preset = Preset.from_dict(read_state(arguments.out)["preset"])
-    with joined(arguments.device) as device:
-        trainer = Trainer(
-            preset,
-            arguments.out,
-            start_from=arguments.start_from,
-            device=device,
-            threads=arguments.threads,
-            save_every=arguments.save_every,
-            validate_every=arguments.validate_every,
-            validation_tasks=arguments.validation_tasks,
-            max_seconds=arguments.minutes and 60 * arguments.minutes,
-            tensorboard=arguments.tensorboard,
-        )
-        best = trainer.run(resume=arguments.resume)
-    if trainer.rank > 0:
-        return
-    if trainer.policy_path.exists():
-        print(f"best validation objective {best:.4f}: {trainer.policy_path}")
-    else:
-        print("No policy yet: there was no validation.")
+        add_arguments(train)
 
 
 # -- bench ---------------------------------------------------------------------------------
@@ -159,7 +77,7 @@ def _add_evaluate(commands):
         "--preset",
         help="preset to draw tasks from; default: the one named, or the one a file was trained on",
     )
-    evaluate.add_argument("--tasks", type=_positive, default=2000, help="default: %(default)s")
+    evaluate.add_argument("--tasks", type=positive, default=2000, help="default: %(default)s")
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
     evaluate.set_defaults(run=_evaluate)

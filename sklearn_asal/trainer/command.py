@@ -1,0 +1,100 @@
+"""``python -m sklearn_asal train``: train, resume, plot."""
+
+import argparse
+import dataclasses
+import typing
+
+from .._arguments import positive
+from .distributed import joined
+from .loop import Trainer, read_state
+from .presets import PRESETS, Preset
+from .priors import DISTRIBUTIONS, parse_distribution
+
+
+def add_arguments(train):
+    """Add the arguments of ``train`` to its parser.
+
+    Parameters
+    ----------
+    train : argparse.ArgumentParser
+    """
+    train.set_defaults(run=_train, parser=train)
+    train.add_argument(
+        "preset", nargs="?", choices=sorted(PRESETS), metavar="PRESET", help=", ".join(PRESETS)
+    )
+    train.add_argument("--out", help="folder of the run")
+    train.add_argument("--plot", metavar="RUN", help="draw the curves of a run, and nothing else")
+    train.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    train.add_argument("--start-from", help="policy file whose weights to begin with")
+    train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
+    train.add_argument("--threads", type=positive, help="CPU threads; default: one for each core")
+    train.add_argument("--minutes", type=float, help="stop after this long; can be resumed")
+    train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
+    train.add_argument("--batch", type=positive, help="tasks a step; sets --n-kernels")
+    train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
+    train.add_argument("--validate-every", type=positive, default=50, help="steps")
+    train.add_argument("--validation-tasks", type=positive, default=256)
+    group = train.add_argument_group("fields of the preset (see its documentation)")
+    for field in dataclasses.fields(Preset):
+        if field.name != "name":
+            _add_field(group, field)
+
+
+def _add_field(group, field):
+    flag = "--" + field.name.replace("_", "-")
+    kinds = typing.get_args(field.type) or (field.type,)
+    if field.type is bool:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
+    elif set(kinds) & set(DISTRIBUTIONS.values()):
+        group.add_argument(flag, type=_distribution(parse_distribution), metavar="DISTRIBUTION")
+    else:
+        group.add_argument(flag, type=field.type, metavar=field.type.__name__.upper())
+
+
+def _distribution(parse):
+    def distribution(text):
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return distribution
+
+
+def _train(arguments):
+    if arguments.plot is not None:
+        from .plot import plot_run
+
+        print(plot_run(arguments.plot))
+        return
+    for name in ("preset", "out"):
+        if getattr(arguments, name) is None:
+            arguments.parser.error("PRESET and --out are needed, or --plot RUN")
+    names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
+    changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
+    preset = PRESETS[arguments.preset].replace(**changes)
+    if arguments.batch is not None:
+        preset = preset.with_batch(arguments.batch)
+    if arguments.resume and not changes and arguments.batch is None:
+        # The flags of the run need not be said again.
+        preset = Preset.from_dict(read_state(arguments.out)["preset"])
+    with joined(arguments.device) as device:
+        trainer = Trainer(
+            preset,
+            arguments.out,
+            start_from=arguments.start_from,
+            device=device,
+            threads=arguments.threads,
+            save_every=arguments.save_every,
+            validate_every=arguments.validate_every,
+            validation_tasks=arguments.validation_tasks,
+            max_seconds=arguments.minutes and 60 * arguments.minutes,
+            tensorboard=arguments.tensorboard,
+        )
+        best = trainer.run(resume=arguments.resume)
+    if trainer.rank > 0:
+        return
+    if trainer.policy_path.exists():
+        print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+    else:
+        print("No policy yet: there was no validation.")
