@@ -204,9 +204,7 @@ class Trainer:
         """Log what the steps since the last look have brought, and react to it."""
         results = torch.stack([result for *_, result in self.unseen]).tolist()
         rows = []
-        for (step, seconds, lr, _), (score, unsafe, norm) in zip(
-            self.unseen, results, strict=True
-        ):
+        for (step, seconds, lr, _), (score, unsafe, norm) in zip(self.unseen, results, strict=True):
             row = {"step": step, "seconds": round(seconds, 2), "objective": score, "lr": lr}
             row |= {"unsafe_share": unsafe, "gradient_norm": norm}
             if math.isnan(unsafe):
