@@ -280,15 +280,14 @@ def safety_margins(z, threshold, when, scale):
     ValueError
         A parameter is not a finite number, unknown, or has the wrong length.
     """
-    margins = _margins(z, threshold, when)
-    n_limits = margins.shape[1]
     if is_auto(scale):
-        scales = margin_scales(z, threshold, when)
-    else:
-        scales = [
-            _number(value, "z_scale", positive=True) for value in _each(scale, n_limits, "z_scale")
-        ]
-    return _bounded_ratio(margins, 0.0, np.array(scales))
+        return _bounded_ratio(_margins(z, threshold, when), 0.0, margin_scales(z, threshold, when))
+    Z, thresholds, signs = _sides(z, threshold, when)
+    scales = [
+        sign * _number(value, "z_scale", positive=True)
+        for sign, value in zip(signs, _each(scale, len(signs), "z_scale"), strict=True)
+    ]
+    return _bounded_ratio(Z, _row(thresholds), _row(scales))
 
 
 def safety_margin(z, threshold, when, scale):
@@ -304,6 +303,12 @@ def margin_scales(z, threshold, when):
 
 
 def _margins(z, threshold, when):
+    Z, thresholds, signs = _sides(z, threshold, when)
+    return _bounded_ratio(Z, _row(thresholds), _row(signs))
+
+
+def _sides(z, threshold, when):
+    """Measurements ``(n, n_limits)``, and the threshold and sign of each limit."""
     Z = z.reshape(len(z), -1)
     n_limits = Z.shape[1]
     thresholds = [
@@ -311,7 +316,12 @@ def _margins(z, threshold, when):
         for value in _each(threshold, n_limits, "safety_threshold")
     ]
     signs = [1 if _relation(side) == ">=" else -1 for side in _each(when, n_limits, "safe_when")]
-    return _bounded_ratio(Z, np.array(thresholds), np.array(signs))
+    return Z, thresholds, signs
+
+
+def _row(values):
+    # A plain number saves the time of making an array.
+    return values[0] if len(values) == 1 else np.array(values)
 
 
 def safety_rule(threshold, when):
@@ -372,7 +382,8 @@ def _number(value, name, positive=False):
 
 def _each(value, n_limits, name):
     """A scalar for every limit, or one value for each."""
-    values = [value] * n_limits if np.ndim(value) == 0 else list(value)
+    single = isinstance(value, (float, int, str)) or np.ndim(value) == 0
+    values = [value] * n_limits if single else list(value)
     if len(values) != n_limits:
         raise ValueError(
             f"{name} has {len(values)} values, but z has {n_limits} column(s), one for each limit."

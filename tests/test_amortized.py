@@ -243,7 +243,8 @@ def test_queries_do_not_load_torch():
     code = f"""
 import sys
 from sklearn_asal import AmortizedSafeQuerier
-querier = AmortizedSafeQuerier.from_pretrained({policy_file(True)!r}).fit([[0.5, 0.5]], [0.1], [1.0])
+querier = AmortizedSafeQuerier.from_pretrained({policy_file(True)!r})
+querier.fit([[0.5, 0.5]], [0.1], [1.0])
 querier.tell(querier.query(), 0.2, 1.0).query(n_queries=2)
 querier.propose_many([([[0.5, 0.5]], [0.1], [1.0])])
 assert "torch" not in sys.modules
