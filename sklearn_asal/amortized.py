@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .base import BaseQuerier, SafeQuerierMixin
-from .exceptions import DataScaleWarning, warn_user
+from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
-from .space import Box
+from .space import Box, is_auto
 from .surrogates.threads import one_thread
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
 # Observations worked on at once: larger batches fall out of the cache.
-_BATCH = 512
+_BATCH = 256
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
 # chose them, and the tokens of each querier's campaign. Neither is part of a querier's state.
@@ -93,7 +93,7 @@ class _PolicyQuerier(BaseQuerier):
         Warns
         -----
         DataScaleWarning, SafetyWarning
-            As in ``query``, each for the first campaign that gives cause.
+            As in ``query``, about the observations of all campaigns together.
 
         Examples
         --------
@@ -104,66 +104,77 @@ class _PolicyQuerier(BaseQuerier):
         >>> querier.propose_many([first, second], budgets=[10, 9]).shape
         (2, 2)
         """
-        histories = list(histories)
+        data, left = self._histories(list(histories), budgets)
+        lengths = np.array([len(X) for X, _, _ in data])
+        starts = np.append(0, lengths.cumsum())
+        together = [
+            None if part[0] is None else np.concatenate(part) for part in zip(*data, strict=True)
+        ]
+        runtime, header = self._load(together[0].shape[1])
+        # "auto" scales each campaign on its own.
+        auto = any(is_auto(getattr(self, name, None)) for name in ("y_loc", "y_scale", "z_scale"))
+        scaled = [self._at_unit_scale(*part)[1:] for part in (data if auto else [together])]
+        X, y, margin = (
+            None if p[0] is None else np.concatenate(p) for p in zip(*scaled, strict=True)
+        )
+        self._warn_all(together, margin, starts)
+        rows = runtime.rows(X, y, margin, _LARGEST)
+        left = [_left(header, one, n) for one, n in zip(left, lengths, strict=True)]
+        # Campaigns of about one length together, so that there is little padding.
+        order, batches, first = np.argsort(lengths, kind="stable"), [], 0
+        for last in range(len(order)):
+            if (last + 1 - first) * lengths[order[last]] > _BATCH and last > first:
+                batches.append(order[first:last])
+                first = last
+        batches.append(order[first:])
+        points = np.empty((len(data), runtime.n_features))
+
+        def work(batch):
+            parts = [rows[:, starts[i] : starts[i + 1]] for i in batch]
+            points[batch] = _together(runtime, parts, [left[i] for i in batch])
+
+        workers = min(joblib.cpu_count(), len(batches))
+        with one_thread(), ThreadPoolExecutor(workers) as pool:
+            list(pool.map(work, batches))
+        return Box.of(self.bounds, runtime.n_features).from_unit(points.clip(0.0, 1.0))
+
+    def _histories(self, histories, budgets):
+        """Validated data and budget of each campaign."""
         if not histories:
             raise ValueError("histories is empty; at least one campaign is needed.")
         each = [budgets] * len(histories) if np.ndim(budgets) == 0 else list(budgets)
         if len(each) != len(histories):
             raise ValueError(f"{len(each)} budgets are given for {len(histories)} campaigns.")
-        asked, complaints = [], {}
+        data, left = [], []
         for i, (history, budget) in enumerate(zip(histories, each, strict=True)):
             try:
-                rows, left, found = self._prepare(history, budget)
+                if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
+                    raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
+                part = self._data(*history, *[None] * (3 - len(history)), "propose_many")[1]
+                data.append(part if self._safe else (*part[:2], None))
+                left.append(self._queries_left(budget, 0, 1))
+                for name, now, before in zip("Xyz", data[-1], data[0], strict=True):
+                    if now is not None and now.shape[1:] != before.shape[1:]:
+                        raise ValueError(
+                            f"{name} has shape {now.shape}, that of campaign 0 {before.shape}."
+                        )
             except (TypeError, ValueError) as error:
                 raise type(error)(f"campaign {i}: {error}") from error
-            asked.append((rows, left))
-            for parameter, (category, message) in found.items():
-                complaints.setdefault(parameter, (category, f"campaign {i}: {message}"))
-            if rows.shape != (*asked[0][0].shape[:1], rows.shape[1], asked[0][0].shape[2]):
-                raise ValueError(
-                    f"campaign {i}: X has {rows.shape[2] - 1} features, but that of campaign 0 has "
-                    f"{asked[0][0].shape[2] - 1}."
-                )
-        for category, message in complaints.values():
-            warn_user(message, category)
-        runtime, _ = self._load(asked[0][0].shape[2] - 1)
-        # Campaigns of about one length together, so that there is little padding.
-        order = np.argsort([rows.shape[1] for rows, _ in asked], kind="stable")
-        batches, start = [], 0
-        for stop in range(1, len(order) + 1):
-            if stop == len(order) or (stop + 1 - start) * asked[order[stop]][0].shape[1] > _BATCH:
-                batches.append(order[start:stop])
-                start = stop
-        points = np.empty((len(asked), runtime.n_features))
+        return data, left
 
-        def work(batch):
-            points[batch] = _together(runtime, [asked[i] for i in batch])
-
-        workers = min(joblib.cpu_count(), len(batches))
-        with one_thread():
-            if workers == 1:
-                for batch in batches:
-                    work(batch)
-            else:
-                with ThreadPoolExecutor(workers) as pool:
-                    list(pool.map(work, batches))
-        return Box.of(self.bounds, runtime.n_features).from_unit(points.clip(0.0, 1.0))
-
-    def _prepare(self, history, budget):
-        """Rows for the runtime, budget and complaints of one history that a user passed."""
-        if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
-            raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
-        X, y, *z = history
-        _, data = self._data(X, y, z[0] if z else None, "propose_many")
-        left = self._queries_left(budget, 0, 1)
-        runtime, header = self._load(data[0].shape[1])
-        box, unit, values, margin = self._at_unit_scale(*data)
-        found = self._complaints(*data)
-        outside = box.complaint(data[0])
-        if outside:
-            found["bounds"] = DataScaleWarning, outside
-        rows = runtime.rows(unit, values, margin, _LARGEST)
-        return rows, _left(header, left, len(unit)), found
+    def _warn_all(self, together, margin, starts):
+        """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
+        self._warn(together)
+        if margin is None or (margin < 0).all():  # said already
+            return
+        hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)
+        if len(hopeless):
+            warn_user(
+                f"none of the observations of campaign {hopeless[0]} is safe, nor of "
+                f"{len(hopeless) - 1} others: {self.safety_rule}. Check safety_threshold and "
+                "safe_when; exploration has to start from something safe.",
+                SafetyWarning,
+            )
 
     def _load(self, n_features):
         """Runtime and header. The loader keeps them; the querier holds a name only."""
@@ -256,19 +267,19 @@ def _left(header, left, n_observed):
     return float(min(max(left, 1), longest))
 
 
-def _together(runtime, asked):
-    """Points of the unit cube for histories and budgets, in one batch."""
-    lengths = [rows.shape[1] for rows, _ in asked]
-    B, longest = len(asked), max(lengths)
-    E, _, width = asked[0][0].shape
+def _together(runtime, parts, left):
+    """Points of the unit cube for the rows and budgets of several campaigns, in one batch."""
+    lengths = [part.shape[1] for part in parts]
+    B, longest = len(parts), max(lengths)
+    E, _, width = parts[0].shape
     rows = np.zeros((E, B, longest, width), runtime.dtype)
-    for j, (part, _) in enumerate(asked):
+    for j, part in enumerate(parts):
         rows[:, j, : lengths[j]] = part
     mask = None
     if min(lengths) < longest:
         mask = np.arange(longest) < np.array(lengths)[:, None]
     tokens = runtime.tokens(rows.reshape(E, -1, width)).reshape(E, B, longest, -1)
-    return runtime.decide(np.array([left for _, left in asked]), tokens, mask)
+    return runtime.decide(np.array(left), tokens, mask)
 
 
 class AmortizedQuerier(_PolicyQuerier):

@@ -109,7 +109,9 @@ class Runtime:
         full = complete(architecture)
         check_weights(full, weights)
         self.n_features, self.safe = full["n_features"], bool(full["safe"])
-        self._width, self._heads = full["embedding"], full["heads"]
+        self._width, self._hidden, self._heads = (
+            full[key] for key in ("embedding", "hidden", "heads")
+        )
         self.dtype = np.dtype(dtype)
         self._output = np.sin if full["output"] == "sin" else np.tanh
         self._fold(full, {name: np.asarray(value, np.float64) for name, value in weights.items()})
@@ -218,13 +220,15 @@ class Runtime:
         Returns
         -------
         ndarray of shape (n_encoders, n, 4 * embedding)
+            Overwritten by the next call in the same thread.
         """
         w, first = self._width, self._layers[0]
-        hidden = np.matmul(rows, self._embed[0])
+        E, N, _ = rows.shape
+        hidden, work, result = self._buffers(E, N)
+        np.matmul(rows, self._embed[0], out=hidden)
         hidden += self._embed[1]
-        result = np.empty((*rows.shape[:2], 4 * w), self.dtype)
         embedded, projected = result[..., :w], result[..., w:]
-        np.matmul(_softplus(hidden), self._embed2[0], out=embedded)
+        np.matmul(_softplus(hidden, work), self._embed2[0], out=embedded)
         embedded += self._embed2[1]
         np.matmul(embedded, first["qkv"], out=projected)
         projected[..., :w] += first["q_bias"]
@@ -367,8 +371,16 @@ class Runtime:
         space.by_head /= space.total
         return space.attended
 
+    def _buffers(self, E, N):
+        """Buffers of this thread for :meth:`tokens`; fresh memory would cost page faults."""
+        buffers = getattr(self._local, "buffers", None)
+        if buffers is None or buffers[0].shape[1] != N:
+            widths = self._hidden, self._hidden, 4 * self._width
+            buffers = self._local.buffers = [np.empty((E, N, m), self.dtype) for m in widths]
+        return buffers
+
     def _space(self, E, B, n):
-        """Buffers of this thread; those of the last shape are kept."""
+        """Buffers of this thread for :meth:`decide`; those of the last shape are kept."""
         space = getattr(self._local, "space", None)
         if space is None or space.shape != (E, B, n):
             space = self._local.space = _Space(self, E, B, n)
@@ -454,13 +466,10 @@ def _normalise(x, space):
     x /= variance
 
 
-def _softplus(x):
-    """``log(1 + exp(x))``, in place."""
-    tail = np.abs(x)
-    np.negative(tail, out=tail)
-    np.exp(tail, out=tail)
-    tail += 1
-    np.log(tail, out=tail)
-    np.maximum(x, 0, out=x)
-    x += tail
-    return x
+def _softplus(x, out=None):
+    """``log(1 + exp(x))``."""
+    result = np.minimum(x, 80, out=out)  # beyond, exp would overflow; and the result is x
+    np.exp(result, out=result)
+    result += 1
+    np.log(result, out=result)
+    return np.maximum(result, x, out=result)
