@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 
-from ..exceptions import PolicyFileError
-from .checkpoint import locate, read_weights, resolve
+from .checkpoint import load_runtime, locate, read_weights, resolve
 
 _OPSET = 17  # the first with LayerNormalization
 
@@ -47,9 +46,8 @@ def export_onnx(policy, path, *, safe=None):
         ) from error
     if safe is None:
         policy, safe = resolve(policy)
+    load_runtime(policy, safe=safe)  # raises if it is of the other kind
     header, weights = read_weights(locate(policy, safe=safe))
-    if bool(header["safe"]) != safe:
-        raise PolicyFileError(f"{str(policy)!r} is not the kind of policy asked for: safe={safe}.")
     model = _Graph(onnx, weights).model(header)
     onnx.checker.check_model(model)
     onnx.save(model, path)

@@ -359,10 +359,10 @@ class Runtime:
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)
         else:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 np.exp(scores, out=scores)
-            if mask is not None:
-                scores *= mask[:, None, None, :]
+                if mask is not None:
+                    scores *= mask[:, None, None, :]
         np.matmul(space.flat_scores, space.column, out=space.flat_total)
         # Without subtracting the largest score, which costs a pass, sums may leave the range.
         if not careful and not (space.total.max() < 1e30 and space.total.min() > 1e-30):
