@@ -55,7 +55,11 @@ class _PolicyQuerier(BaseQuerier):
         PolicyFileError
             Damaged, not a policy, or a policy of the other kind.
         """
-        checkpoint.load_runtime(name_or_path, safe=cls._safe)
+        runtime, _ = checkpoint.load_runtime(name_or_path, safe=cls._safe)
+        # Once for nothing, so that the first query is as quick as any.
+        with one_thread():
+            rows = np.zeros((1 + runtime.safe, 1, runtime.n_features + 1), runtime.dtype)
+            runtime.decide(1.0, runtime.tokens(rows)[:, None])
         return cls(name_or_path, **params)
 
     @property
