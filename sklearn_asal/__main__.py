@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal``: demo, train, evaluate, bench, info."""
+"""``python -m sklearn_asal``: demo, train, evaluate, bench, export, info."""
 
 import argparse
 import copy
@@ -17,6 +17,7 @@ def main(argv=None):
     _add_train(commands, with_fields="train" in argv[:1])
     _add_evaluate(commands)
     _add_bench(commands)
+    _add_export(commands)
     commands.add_parser("info", help="list the shipped policies").set_defaults(run=_info)
     arguments = parser.parse_args(argv)
     try:
@@ -101,6 +102,23 @@ def _evaluate(arguments):
     result = evaluate(network, preset, arguments.tasks, arguments.seed)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
     print(json.dumps(facts | result))
+
+
+def _add_export(commands):
+    export = commands.add_parser("export", help="write a policy as an ONNX file")
+    export.add_argument("policy", help="name, such as safe-2d, or policy file")
+    export.add_argument("out", help="file to write, such as policy.onnx")
+    export.set_defaults(run=_export)
+
+
+def _export(arguments):
+    from .policies.export import export_onnx
+
+    try:
+        export_onnx(arguments.policy, arguments.out)
+    except ImportError as error:
+        raise RuntimeError(str(error)) from error
+    print(arguments.out)
 
 
 def _info(arguments):

@@ -1,44 +1,36 @@
 """Queriers that ask a pretrained policy: one forward pass per query."""
 
 import os
-import threading
-from contextlib import contextmanager
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
+import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .base import BaseQuerier, SafeQuerierMixin
-from .exceptions import DataScaleWarning
+from .exceptions import DataScaleWarning, SafetyWarning, warn_user
+from .policies import checkpoint
+from .policies.runtime import Tokens
+from .space import Box, is_auto
+from .surrogates.threads import one_thread
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
+# Observations worked on at once: larger batches fall out of the cache.
+_BATCH = 256
 
-_lock = threading.Lock()
-
-
-@contextmanager
-def _one_thread():
-    """Cap torch at one thread, then put its number of threads back.
-
-    Networks this small gain nothing from more threads, and where the cores are
-    busy two threads that wait for each other took 200 times as long as one. The
-    setting is global to the process, hence the lock.
-    """
-    import torch
-
-    with _lock:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
+# What past calls learned, so that the next need not: policies in use, by the parameters that
+# chose them, and the tokens of each querier's campaign. Neither is part of a querier's state.
+_in_use = {}
+_campaigns = weakref.WeakKeyDictionary()
 
 
 class _PolicyQuerier(BaseQuerier):
     """What both kinds share."""
 
     _needs_unit_scale = True
+    _draws = False
     _safe = False
 
     @classmethod
@@ -63,9 +55,11 @@ class _PolicyQuerier(BaseQuerier):
         PolicyFileError
             Damaged, not a policy, or a policy of the other kind.
         """
-        from .policies.checkpoint import load_policy
-
-        load_policy(name_or_path, safe=cls._safe)
+        runtime, _ = checkpoint.load_runtime(name_or_path, safe=cls._safe)
+        # Once for nothing, so that the first query is as quick as any.
+        with one_thread():
+            rows = np.zeros((1 + runtime.safe, 1, runtime.n_features + 1), runtime.dtype)
+            runtime.decide(1.0, runtime.tokens(rows)[:, None])
         return cls(name_or_path, **params)
 
     @property
@@ -74,13 +68,144 @@ class _PolicyQuerier(BaseQuerier):
         check_is_fitted(self)
         return dict(self._load(self.n_features_in_)[1])
 
-    def _load(self, n_features):
-        """Network and header. The loader keeps them; the querier holds a name only."""
-        from .policies.checkpoint import load_policy, shipped
+    def propose_many(self, histories, budgets=None):
+        """Propose the next point of each of many campaigns.
 
+        What a loop of ``query(X, y, z, budget=...)`` returns, in batches and on all cores.
+
+        Parameters
+        ----------
+        histories : sequence of tuple
+            For each campaign ``(X, y)`` or ``(X, y, z)`` as in ``query``, in the user's units.
+            Their lengths may differ; those of one length are quickest side by side.
+        budgets : int or sequence of int, default=None
+            Queries left, one number for all or one for each campaign. By default
+            ``self.budget``.
+
+        Returns
+        -------
+        points : ndarray of shape (n_campaigns, n_features)
+            In the user's units and inside the bounds.
+
+        Raises
+        ------
+        BudgetExhaustedError
+            A budget below one.
+        ValueError, TypeError
+            Invalid data or parameters; the message names the campaign.
+
+        Warns
+        -----
+        DataScaleWarning, SafetyWarning
+            As in ``query``, about the observations of all campaigns together.
+
+        Examples
+        --------
+        >>> from sklearn_asal import AmortizedSafeQuerier
+        >>> querier = AmortizedSafeQuerier("2d")
+        >>> first = [[0.5, 0.5]], [0.3], [1.0]
+        >>> second = [[0.5, 0.5], [0.6, 0.4]], [0.1, 0.2], [1.1, 0.9]
+        >>> querier.propose_many([first, second], budgets=[10, 9]).shape
+        (2, 2)
+        """
+        data, left = self._histories(list(histories), budgets)
+        lengths = np.array([len(X) for X, _, _ in data])
+        starts = np.append(0, lengths.cumsum())
+        together = [
+            None if part[0] is None else np.concatenate(part) for part in zip(*data, strict=True)
+        ]
+        runtime, header = self._load(together[0].shape[1])
+        # "auto" scales each campaign on its own.
+        auto = any(is_auto(getattr(self, name, None)) for name in ("y_loc", "y_scale", "z_scale"))
+        scaled = [self._at_unit_scale(*part)[1:] for part in (data if auto else [together])]
+        X, y, margin = (
+            None if p[0] is None else np.concatenate(p) for p in zip(*scaled, strict=True)
+        )
+        self._warn_all(together, margin, starts)
+        rows = runtime.rows(X, y, margin, _LARGEST)
+        left = [_left(header, one, n) for one, n in zip(left, lengths, strict=True)]
+        # Campaigns of about one length together, so that there is little padding.
+        order, batches, first = np.argsort(lengths, kind="stable"), [], 0
+        for last in range(len(order)):
+            if (last + 1 - first) * lengths[order[last]] > _BATCH and last > first:
+                batches.append(order[first:last])
+                first = last
+        batches.append(order[first:])
+        points = np.empty((len(data), runtime.n_features))
+
+        def work(batch):
+            parts = [rows[:, starts[i] : starts[i + 1]] for i in batch]
+            points[batch] = _together(runtime, parts, [left[i] for i in batch])
+
+        workers = min(joblib.cpu_count(), len(batches))
+        with one_thread(), ThreadPoolExecutor(workers) as pool:
+            list(pool.map(work, batches))
+        return Box.of(self.bounds, runtime.n_features).from_unit(points.clip(0.0, 1.0))
+
+    def _histories(self, histories, budgets):
+        """Validated data and budget of each campaign."""
+        if not histories:
+            raise ValueError("histories is empty; at least one campaign is needed.")
+        each = [budgets] * len(histories) if np.ndim(budgets) == 0 else list(budgets)
+        if len(each) != len(histories):
+            raise ValueError(f"{len(each)} budgets are given for {len(histories)} campaigns.")
+        data, left = [], []
+        for i, (history, budget) in enumerate(zip(histories, each, strict=True)):
+            try:
+                if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
+                    raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
+                part = self._data(*history, *[None] * (3 - len(history)), "propose_many")[1]
+                data.append(part if self._safe else (*part[:2], None))
+                left.append(self._queries_left(budget, 0, 1))
+                for name, now, before in zip("Xyz", data[-1], data[0], strict=True):
+                    if now is not None and now.shape[1:] != before.shape[1:]:
+                        raise ValueError(
+                            f"{name} has shape {now.shape}, that of campaign 0 {before.shape}."
+                        )
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"campaign {i}: {error}") from error
+        return data, left
+
+    def _warn_all(self, together, margin, starts):
+        """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
+        self._warn(together)
+        if margin is None or (margin < 0).all():  # said already
+            return
+        hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)
+        if len(hopeless):
+            warn_user(
+                f"none of the observations of campaign {hopeless[0]} is safe, nor of "
+                f"{len(hopeless) - 1} others: {self.safety_rule}. Check safety_threshold and "
+                "safe_when; exploration has to start from something safe.",
+                SafetyWarning,
+            )
+
+    def _load(self, n_features):
+        """Runtime and header. The loader keeps them; the querier holds a name only."""
+        policy = self.policy
+        if not isinstance(policy, (str, os.PathLike)):
+            return self._look_up(n_features)[0]
+        weights = checkpoint._weights()
+        # A path may be relative, and a file may be written anew.
+        key = policy, self._safe, n_features, weights, os.getcwd()
+        found = _in_use.get(key)
+        if found is not None:
+            loaded, path, mtime = found
+            try:
+                if os.stat(path).st_mtime_ns == mtime:
+                    return loaded
+            except OSError:
+                pass
+        if len(_in_use) >= 64:
+            _in_use.clear()
+        _in_use[key] = found = self._look_up(n_features)
+        return found[0]
+
+    def _look_up(self, n_features):
+        """Runtime and header, the file they are from, and when that was written."""
         policy = self.policy
         if isinstance(policy, str) and policy == "auto":
-            names = shipped(self._safe)
+            names = checkpoint.shipped(self._safe)
             fitting = [name for name, size in names.items() if size == n_features]
             if not fitting:
                 offer = ", ".join(f"{name!r} for {size} features" for name, size in names.items())
@@ -90,9 +215,12 @@ class _PolicyQuerier(BaseQuerier):
                     "`python -m sklearn_asal train` and pass its path as policy."
                 )
             policy = fitting[0]
-        network, header = load_policy(policy, safe=self._safe)
-        if network.n_features != n_features:
-            fitting = [name for name, size in shipped(self._safe).items() if size == n_features]
+        path = checkpoint.locate(policy, safe=self._safe).absolute()
+        mtime = path.stat().st_mtime_ns
+        runtime, header = checkpoint.load_runtime(policy, safe=self._safe)
+        if runtime.n_features != n_features:
+            sizes = checkpoint.shipped(self._safe)
+            fitting = [name for name, size in sizes.items() if size == n_features]
             remedy = (
                 f"The shipped policy {fitting[0]!r} fits."
                 if fitting
@@ -100,17 +228,19 @@ class _PolicyQuerier(BaseQuerier):
             )
             raise ValueError(
                 f"X has {n_features} features, but policy {os.fspath(policy)!r} takes "
-                f"{network.n_features}. {remedy}"
+                f"{runtime.n_features}. {remedy}"
             )
-        return network, header
+        return (runtime, header), str(path), mtime
 
     def _check_setup(self, n_features):
         self._load(n_features)
 
     def _complaints(self, X, y, z):
         found = super()._complaints(X, y, z)
+        if self.budget is None:
+            return found
         longest = self._load(X.shape[1])[1]["max_budget"]
-        if self.budget is not None and self.budget > longest:
+        if self.budget > longest:
             found["budget"] = (
                 DataScaleWarning,
                 f"budget={self.budget} is more than the {longest:g} queries that the policy was "
@@ -118,22 +248,42 @@ class _PolicyQuerier(BaseQuerier):
             )
         return found
 
-    def _propose(self, X, y, margin, left, rng, candidates):
-        import torch
+    def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
+        runtime, header = self._load(X.shape[1])
+        rows = runtime.rows(X, y, margin, _LARGEST)
+        left = _left(header, left, len(X))
+        if not campaign:
+            with one_thread():
+                return runtime.decide(left, runtime.tokens(rows)[:, None])[0]
+        tokens = _campaigns.get(self)
+        if tokens is None or tokens.runtime is not runtime:
+            tokens = _campaigns[self] = Tokens(runtime)
+        with tokens.lock, one_thread():
+            return runtime.decide(left, tokens(rows)[:, None])[0]
 
-        network, header = self._load(X.shape[1])
-        longest = header["max_budget"]
-        if left is None:
-            # The number that training had left at this many observations.
-            left = longest + header.get("n_init", 1) - len(X)
-        budget = float(min(max(left, 1), longest))
-        inputs = [
-            None if part is None else torch.from_numpy(np.float32(part.clip(-_LARGEST, _LARGEST)))
-            for part in (X[None], y[None], None if margin is None else margin[None])
-        ]
-        with _one_thread(), torch.inference_mode():
-            point = network(torch.tensor([budget]), *inputs)
-        return point[0].numpy()
+
+def _left(header, left, n_observed):
+    """The budget that a policy is told."""
+    longest = header["max_budget"]
+    if left is None:
+        # The number that training had left at this many observations.
+        left = longest + header.get("n_init", 1) - n_observed
+    return float(min(max(left, 1), longest))
+
+
+def _together(runtime, parts, left):
+    """Points of the unit cube for the rows and budgets of several campaigns, in one batch."""
+    lengths = [part.shape[1] for part in parts]
+    B, longest = len(parts), max(lengths)
+    E, _, width = parts[0].shape
+    rows = np.zeros((E, B, longest, width), runtime.dtype)
+    for j, part in enumerate(parts):
+        rows[:, j, : lengths[j]] = part
+    mask = None
+    if min(lengths) < longest:
+        mask = np.arange(longest) < np.array(lengths)[:, None]
+    tokens = runtime.tokens(rows.reshape(E, -1, width)).reshape(E, B, longest, -1)
+    return runtime.decide(np.array(left), tokens, mask)
 
 
 class AmortizedQuerier(_PolicyQuerier):
@@ -141,7 +291,7 @@ class AmortizedQuerier(_PolicyQuerier):
 
     The policy was trained on simulated experiments on functions drawn from
     Gaussian process priors. At deployment it needs no model fit and no search:
-    a query is one forward pass, milliseconds on a CPU.
+    a query is one forward pass, a millisecond or less on a CPU.
 
     Parameters
     ----------

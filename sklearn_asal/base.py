@@ -76,6 +76,8 @@ class BaseQuerier(BaseEstimator):
 
     # Whether this querier needs outputs and margins near unit scale.
     _needs_unit_scale = False
+    # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
+    _draws = True
 
     def __init__(self, *, bounds=None, budget=None, random_state=None, y_loc=0.0, y_scale=1.0):
         self.bounds = bounds
@@ -103,7 +105,7 @@ class BaseQuerier(BaseEstimator):
         left : int or None
             Queries left, this one included, at least 1; None if never stated.
         rng : numpy.random.Generator
-            The only permitted source of randomness.
+            The only permitted source of randomness; None where ``_draws`` is False.
         candidates : PoolView or None
             Its ``points`` are what may be proposed. The base takes the nearest
             of them to the answer, so a subclass may leave them unread, or
@@ -123,10 +125,11 @@ class BaseQuerier(BaseEstimator):
     def _check_setup(self, n_features):
         """Raise if this querier cannot work with that many features."""
 
-    def _propose_in_turn(self, n_observed, *asked):
-        """Call ``_propose``; for a subclass that has to tell guesses from measurements.
+    def _propose_in_turn(self, campaign, n_observed, *asked):
+        """Call ``_propose``; for a subclass that has to know where the observations are from.
 
-        Rows from ``n_observed`` on are pending points; their outcomes are guesses.
+        ``campaign`` says whether they are those of ``fit`` and ``tell``. Rows from
+        ``n_observed`` on are pending points; their outcomes are guesses.
         """
         return self._propose(*asked)
 
@@ -301,8 +304,11 @@ class BaseQuerier(BaseEstimator):
                     "are never proposed. If that is not intended, set bounds.",
                     DataScaleWarning,
                 )
+        # A policy has no use for a seed, but a bad one is an error all the same.
+        seeded = self._draws or self.random_state is not None
+        seed = self._seed(data[0]) if seeded else None
         try:
-            points, indices = self._sequence(history, left, self._seed(data[0]), view, n_queries)
+            points, indices = self._sequence(campaign, history, left, seed, view, n_queries)
         except NoSafeCandidateError as error:
             candidate = box.from_unit(error.candidate)
             rule = getattr(self, "safety_rule", error.rule)
@@ -313,10 +319,11 @@ class BaseQuerier(BaseEstimator):
     def _data(self, X, y, z, call):
         """Whether they are the campaign's, and the observations that a call is about."""
         if X is None and y is None and z is None:
-            check_is_fitted(
-                self,
-                msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
-            )
+            if not hasattr(self, "X_"):  # which costs a hundredth of the check
+                check_is_fitted(
+                    self,
+                    msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
+                )
             return True, (self.X_, self.y_, self.z_)
         if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
             raise ValueError(
@@ -328,25 +335,27 @@ class BaseQuerier(BaseEstimator):
         check_features(self, X, X_.shape[1], "X", getattr(self, "n_features_in_", None))
         return False, (X_, y_, self._measurements(y_, z_))
 
-    def _sequence(self, history, left, seed, view, n_queries):
+    def _sequence(self, campaign, history, left, seed, view, n_queries):
         """Points of the unit cube, one after another, and their rows in the pool."""
         X, y, margin = history
         observed = len(X)
         points, indices = [], []
         for j in range(n_queries):
-            rng = np.random.default_rng([seed, observed + j])
+            rng = np.random.default_rng([seed, observed + j]) if self._draws else None
             remaining = None if left is None else left - j
             asked = X, y, margin, remaining, rng, view
-            point = np.asarray(self._propose_in_turn(observed, *asked), dtype=float)
+            point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
             if point.shape != X.shape[1:] or not np.isfinite(point).all():
                 # A random point in its place might be unsafe, and would hide the fault.
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
-            point = np.clip(point, 0.0, 1.0)
+            point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
                 index, point = view.nearest(point)
                 view.spend(point)
                 indices.append(index)
             points.append(point)
+            if j == n_queries - 1:
+                break
             # Of the real observations: guesses must not be handed on from guess to guess.
             like = ((X[:observed] - point) ** 2).sum(axis=1).argmin()
             X, y = np.vstack([X, point]), np.append(y, y[like])
@@ -386,7 +395,7 @@ class BaseQuerier(BaseEstimator):
         return None
 
     def _at_unit_scale(self, X, y, z):
-        box = Box(self.bounds, X.shape[1])
+        box = Box.of(self.bounds, X.shape[1])
         return box, box.to_unit(X), standardized(y, self.y_loc, self.y_scale), self._margin(z)
 
     def _seed(self, X):
@@ -415,7 +424,7 @@ class BaseQuerier(BaseEstimator):
 
     def _warn(self, data, known=0):
         """Warn of what the first ``known`` observations did not show."""
-        message = Box(self.bounds, data[0].shape[1]).complaint(data[0][known:])
+        message = Box.of(self.bounds, data[0].shape[1]).complaint(data[0][known:])
         if message:
             warn_user(message, DataScaleWarning)
         old = [part if part is None else part[:known] for part in data]

@@ -8,6 +8,8 @@ from .space import finite_array
 
 # Two points are the same measurement when no coordinate differs by more, at unit scale.
 _SAME = 1e-9
+# Observations whose equals in a pool are remembered.
+_REMEMBERED = 10_000
 
 
 class CandidatePool:
@@ -63,14 +65,20 @@ class CandidatePool:
         return {**self.__dict__, "_indexed": None}
 
     def _index(self, box):
-        """The k-d tree of the rows inside a box, and which rows those are."""
+        """The k-d tree of the rows inside a box, which rows those are, and what it was asked."""
         limits = (*box.lower, *box.upper)
         indexed = self._indexed  # read once: another thread may replace it
         if indexed is None or indexed[0] != limits:
             rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
-            # A balanced tree takes longer to build and answers no faster here.
-            tree = cKDTree(box.to_unit(self.X[rows]), balanced_tree=False) if len(rows) else None
-            indexed = self._indexed = (limits, tree, rows)
+            tree = None
+            if len(rows):
+                # A balanced tree takes longer to build and answers no faster here.
+                rough = cKDTree(box.to_unit(self.X[rows]), balanced_tree=False)
+                # In the order of its leaves the data of a leaf are side by side in memory.
+                rows = rows[rough.indices]
+                data = np.ascontiguousarray(rough.data[rough.indices])
+                tree = cKDTree(data, balanced_tree=False, leafsize=24)
+            indexed = self._indexed = (limits, tree, rows, {})
         return indexed[1:]
 
 
@@ -94,16 +102,56 @@ class PoolView:
     """
 
     def __init__(self, pool, box, observed):
-        self._tree, self._rows = pool._index(box)
+        self._tree, self._rows, self._answers = pool._index(box)
         if self._tree is None:
             raise PoolExhaustedError(
                 f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
                 "box that the pool covers."
             )
         self._n_candidates = len(pool)
-        self._spent = set()  # positions in the tree
-        for point in observed:
-            self.spend(point)
+        self._observed = np.ascontiguousarray(observed, dtype=float)
+        self._settled = set()  # positions in the tree that the first observations have spent
+        self._n_settled = 0
+
+    @property
+    def _spent(self):
+        """Positions in the tree of the spent rows; worked out when somebody asks."""
+        for point in self._observed[self._n_settled :]:
+            self._n_settled += 1
+            same = [i for i in self._same(point) if i not in self._settled]
+            if len(same) == 1:
+                self._settled.add(same[0])
+            elif same:
+                self._settled.add(self._closest(point, same))
+        return self._settled
+
+    def _same(self, point):
+        """Rows that a point equals; looked up once, for each query sees the same observations."""
+        key = point.tobytes()
+        same = self._answers.get(key)
+        if same is None:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            same = self._answers[key] = self._tree.query_ball_point(point, _SAME, p=np.inf)
+        return same
+
+    def _untouched(self, positions):
+        """Whether no observation equals any of the rows, which then cannot be spent."""
+        apart = np.abs(self._observed[:, None] - self._tree.data[positions])
+        return not (apart <= 2 * _SAME).all(axis=-1).any()
+
+    def _closest(self, point, positions):
+        """Position in the tree of the closest row, the first of equally close ones."""
+        distance = np.linalg.norm(self._tree.data[positions] - point, axis=1)
+        _, _, best = min(zip(distance, self._rows[positions], positions, strict=True))
+        return best
+
+    def _left(self):
+        """Positions in the tree of the rows left, by ascending row."""
+        left = np.ones(len(self._rows), dtype=bool)
+        left[list(self._spent)] = False
+        left = np.flatnonzero(left)
+        return left[np.argsort(self._rows[left])]
 
     @property
     def n_left(self):
@@ -118,20 +166,16 @@ class PoolView:
     @property
     def indices(self):
         """Rows of the pool that may still be proposed, ``(n_left,)`` in ascending order."""
-        return np.delete(self._rows, sorted(self._spent))
+        return self._rows[self._left()]
 
     @property
     def points(self):
         """Those rows at unit scale, ``(n_left, n_features)``; costs a pass over the pool."""
-        return np.delete(self._tree.data, sorted(self._spent), axis=0)
+        return self._tree.data[self._left()]
 
     def spend(self, point):
         """Mark as spent one row that equals a point of unit scale, if there is one left."""
-        same = self._tree.query_ball_point(point, _SAME, p=np.inf)
-        same = [i for i in same if i not in self._spent]
-        if same:
-            distance = np.linalg.norm(self._tree.data[same] - point, axis=1)
-            self._spent.add(min(zip(distance, same, strict=True))[1])
+        self._observed = np.vstack([self._observed, point])
 
     def nearest(self, point):
         """The row left that is nearest to a point, in Euclidean distance at unit scale.
@@ -152,7 +196,8 @@ class PoolView:
         PoolExhaustedError
             No row is left.
         """
-        if self.n_left == 0:
+        # Each observation spends one row at most, so counting them is rarely needed.
+        if len(self._observed) >= len(self._rows) and self.n_left == 0:
             raise PoolExhaustedError(
                 f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
                 f"lie inside bounds and all of these have been measured or proposed. Stop here or "
@@ -163,13 +208,16 @@ class PoolView:
             k = min(2 * k, n)
             distances, found = self._tree.query(point, k=k)
             distances, found = np.atleast_1d(distances), np.atleast_1d(found)
-            left = np.array([i not in self._spent for i in found])
+            if self._untouched(found):
+                left = np.ones(k, dtype=bool)
+            else:
+                spent = self._spent
+                left = np.array([i not in spent for i in found])
             if left.any():
                 limit = distances[left][0] * (1 + 1e-12)
                 # Go on until every row at the same distance is among those found.
                 if k == n or distances[-1] > limit:
                     break
         tied = found[left & (distances <= limit)]
-        exact = np.linalg.norm(self._tree.data[tied] - point, axis=1)
-        best = min(zip(exact, tied, strict=True))[1]
+        best = self._closest(point, tied)
         return int(self._rows[best]), self._tree.data[best].copy()

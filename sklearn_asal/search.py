@@ -120,7 +120,7 @@ class ModelSearch(BaseQuerier):
         x = as_rows(x, n_features)
         x_ = finite_array(x, "x")
         check_features(self, x, x_.shape[1], "x", n_features)
-        points = Box(self.bounds, n_features).to_unit(x_)
+        points = Box.of(self.bounds, n_features).to_unit(x_)
         with one_thread():
             X_, y_, margins = _in_order(*self._at_unit_scale(*data)[1:])
             mean, std = predicted(self._model(X_, y_), points)
@@ -182,7 +182,7 @@ class ModelSearch(BaseQuerier):
     def _limits(self, X, margins):
         return [] if margins is None else [self._model(X, margin) for margin in margins.T]
 
-    def _propose_in_turn(self, n_observed, X, y, margin, left, rng, candidates):
+    def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         if candidates is not None and candidates.n_left == 0:
             return np.zeros(X.shape[1])  # anything: the base finds no row for it and says so
         with one_thread():

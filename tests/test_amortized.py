@@ -1,5 +1,6 @@
 """Queriers that ask a policy."""
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,8 @@ from sklearn_asal import (
     DataScaleWarning,
     PolicyFileError,
     PolicyNotFoundError,
+    SafetyWarning,
+    amortized,
 )
 from sklearn_asal.policies import checkpoint
 
@@ -43,7 +47,7 @@ def shop(tmp_path, monkeypatch):
 
 
 def forward(safe, budget, X=X, y=Y, z=Z):
-    """What the network itself says to data at unit scale."""
+    """What the network of the training says to data at unit scale."""
     import torch
 
     network, _ = checkpoint.load_policy(policy_file(safe), safe=safe)
@@ -236,41 +240,131 @@ def test_shipped_safe_policy():
     assert np.ptp(querier.X_, axis=0).min() > 0.4
 
 
-# ---- torch
+# ---- many campaigns
 
 
-def test_import_does_not_load_torch():
-    code = "import sys, sklearn_asal; assert 'torch' not in sys.modules; print('lazy')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "lazy"
+def histories(lengths, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        (rng.random((n, 2)), rng.standard_normal(n), 1 + rng.standard_normal(n)) for n in lengths
+    ]
 
 
-def test_torch_is_left_as_it_was():
-    import torch
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
+    budget=st.sampled_from([None, 3, "each"]),
+    stated=st.sampled_from([None, 5]),
+    auto=st.booleans(),
+    safe=st.booleans(),
+)
+def test_many_equals_a_loop(lengths, budget, stated, auto, safe):
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    scales = {"y_loc": "auto", "y_scale": "auto"} if auto else {"y_loc": 0.2}
+    querier = kind(policy_file(safe), bounds=[(-1, 2), (0, 1)], budget=stated, **scales)
+    campaigns = histories(lengths)
+    budgets = list(range(1, len(lengths) + 1)) if budget == "each" else budget
+    each = budgets if budget == "each" else [budget] * len(lengths)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        loop = [querier.query(*part, budget=b) for part, b in zip(campaigns, each, strict=True)]
+        many = querier.propose_many(campaigns, budgets)
+    np.testing.assert_allclose(many, np.vstack(loop), rtol=0, atol=1e-5)
 
-    threads = torch.get_num_threads()
-    seen = []
-    network, _ = checkpoint.load_policy(policy_file(False), safe=False)
-    hook = network.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+
+def test_many_takes_what_query_takes():
+    querier = AmortizedSafeQuerier(policy_file(True), safety_threshold=[0, 1])
+    short = X[:2].tolist(), Y[:2].tolist(), np.column_stack([Z, Z + 2])[:2]
+    long = pd.DataFrame(X), pd.Series(Y), np.column_stack([Z, Z + 2])
+    expected = np.vstack([querier.query(*short), querier.query(*long)])
+    np.testing.assert_allclose(querier.propose_many([short, long]), expected, rtol=0, atol=1e-6)
+    one = AmortizedSafeQuerier(policy_file(True))
+    alone = one.propose_many(iter([(X, Y)]))
+    np.testing.assert_allclose(alone, one.query(X, Y), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("campaigns", "budgets", "message"),
+    [
+        ([], None, "histories is empty"),
+        ([(X, Y, Z)], [3, 4], "2 budgets are given for 1 campaigns"),
+        ([(X, Y, Z), (X,)], None, r"campaign 1: a history must be a tuple \(X, y\)"),
+        ([(X, Y, Z), (X, Y[:2], Z)], None, "campaign 1: y has 2 entries, but X has 3 rows"),
+        ([(X, Y, Z), (X * np.nan, Y, Z)], None, "campaign 1: .*X contains NaN"),
+        ([(X, Y, Z), (X[:, :1], Y, Z)], None, r"campaign 1: X has shape \(3, 1\)"),
+        ([(X, Y, Z)] * 2, [1, 0], "campaign 1: 0 queries are left"),
+        ([(X[:, :1], Y, Z)], None, "takes 2"),
+    ],
+)
+def test_many_names_the_campaign_at_fault(campaigns, budgets, message):
+    querier = AmortizedSafeQuerier(policy_file(True))
+    with pytest.raises(ValueError, match=message):
+        querier.propose_many(campaigns, budgets)
+
+
+def test_many_warns_as_query_does():
+    querier = AmortizedSafeQuerier(policy_file(True))
+    with pytest.warns(DataScaleWarning, match="y_scale") as record:
+        querier.propose_many([(X, Y, Z), (X, 300 * Y, Z)])
+    assert record[0].filename == __file__
+    with pytest.warns(SafetyWarning, match="none of the observations of campaign 1 is safe"):
+        querier.propose_many([(X, Y, Z), (X, Y, -Z)])
+    with pytest.warns(SafetyWarning, match="none of the 6 observations is safe"):
+        querier.propose_many([(X, Y, -Z), (X, Y, -Z)])
+
+
+# ---- tokens of a campaign
+
+
+def test_a_campaign_agrees_with_its_data_passed_at_once():
+    ((inputs, y, z),) = histories([50])
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(inputs[:5], y[:5], z[:5])
+    for n in range(5, 50):
+        querier.query(n_queries=1 + n % 3)
+        querier.query(inputs[:3], y[:3], z[:3])
+        querier.tell(inputs[n], y[n], z[n])
+        fresh = AmortizedSafeQuerier(policy_file(True)).query(*(p[: n + 1] for p in (inputs, y, z)))
+        np.testing.assert_allclose(querier.query(), fresh, rtol=0, atol=1e-6)
+
+
+def test_tokens_follow_parameters_and_data():
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, Y, Z)
+    querier.query()
+    for params in ({"y_loc": 0.5}, {"bounds": (0, 2)}, {"safety_threshold": 0.3}):
+        querier.set_params(**params)
+        expected = AmortizedSafeQuerier(**querier.get_params()).query(X, Y, Z)
+        np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-6)
+    querier.y_[0] = -1.0
+    expected = AmortizedSafeQuerier(**querier.get_params()).query(X, querier.y_, Z)
+    np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-6)
+
+
+def test_tokens_go_with_their_querier():
     querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
-    try:
-        torch.set_num_threads(3)
-        state = torch.get_rng_state()
-        querier.query()
-        assert torch.get_num_threads() == 3
-        assert torch.equal(torch.get_rng_state(), state)
-        assert torch.is_grad_enabled()
-        assert not torch.is_inference_mode_enabled()
-        assert seen == [1]
-        # Also when it fails.
-        hook.remove()
-        hook = network.register_forward_hook(lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            querier.query()
-        assert torch.get_num_threads() == 3
-    finally:
-        hook.remove()
-        torch.set_num_threads(threads)
+    querier.query()
+    assert querier in amortized._campaigns
+    known = len(amortized._campaigns)
+    del querier
+    gc.collect()
+    assert len(amortized._campaigns) < known
+
+
+# ---- without torch
+
+
+def test_queries_do_not_load_torch():
+    code = f"""
+import sys
+from sklearn_asal import AmortizedSafeQuerier
+querier = AmortizedSafeQuerier.from_pretrained({policy_file(True)!r})
+querier.fit([[0.5, 0.5]], [0.1], [1.0])
+querier.tell(querier.query(), 0.2, 1.0).query(n_queries=2)
+querier.propose_many([([[0.5, 0.5]], [0.1], [1.0])])
+assert "torch" not in sys.modules
+print("without")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "without"
 
 
 def test_threads_of_the_caller():

@@ -10,6 +10,9 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, monkeypatch, capsys):
+    if path.stem == "plot_onnx":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     import matplotlib.pyplot as plt
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -48,6 +48,24 @@ def test_nearest_equals_brute_force(X, observed, point):
         index, row = view.nearest(point)
         assert index == expected
         np.testing.assert_array_equal(row, X[expected])
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 10**6), n_features=st.integers(1, 7), n=st.integers(1, 300))
+def test_nearest_of_many_campaigns_equals_brute_force(seed, n_features, n):
+    """One index, used again and again; repeated rows, and proposals on and between rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, n_features))
+    X = np.vstack([X, X[rng.integers(n, size=n // 3)]])
+    pool, box = CandidatePool(X), Box(None, n_features)
+    for _ in range(3):
+        observed = X[rng.integers(len(X), size=rng.integers(0, 20))]
+        for point in (rng.random(n_features), X[rng.integers(len(X))], *observed[:2]):
+            expected, _ = brute_force(X, observed, point)
+            if expected is not None:
+                index, row = PoolView(pool, box, observed).nearest(point)
+                assert index == expected
+                np.testing.assert_array_equal(row, X[expected])
 
 
 @given(X=rows(30, 3), point=arrays(float, 3, elements=st.floats(0, 1)))

@@ -4,7 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier
-from sklearn_asal.policies.checkpoint import load_policy
+from sklearn_asal.policies.checkpoint import load_runtime
 
 from .queriers import BestSafeQuerier, UniformQuerier, policy_file
 
@@ -16,7 +16,7 @@ class AnySize(AmortizedQuerier):
     """Has a policy for every number of features, and is the real one otherwise."""
 
     def _load(self, n_features):
-        return load_policy(policy_file(self._safe, n_features), safe=self._safe)
+        return load_runtime(policy_file(self._safe, n_features), safe=self._safe)
 
 
 class AnySizeSafe(AmortizedSafeQuerier):

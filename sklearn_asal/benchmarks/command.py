@@ -1,6 +1,8 @@
-"""``python -m sklearn_asal bench``: run, report."""
+"""``python -m sklearn_asal bench``: run, report, latency."""
 
 import argparse
+
+import numpy as np
 
 
 def add_arguments(bench):
@@ -40,6 +42,29 @@ def add_arguments(bench):
     report = commands.add_parser("report", help="tables and figures of a folder of results")
     report.add_argument("folder", help="what bench run --out wrote")
     report.set_defaults(run=_report)
+    latency = commands.add_parser("latency", help="time queries on this machine")
+    latency.add_argument("--policy", default="safe-2d", help="name or file; default: %(default)s")
+    latency.add_argument("--calls", type=_positive, default=1000, help="default: %(default)s")
+    latency.add_argument(
+        "--lengths", type=_positive, nargs="+", default=(5, 25, 45), help="observations"
+    )
+    latency.add_argument(
+        "--deadline-ms", type=float, default=1.0, help="count calls over it; default: %(default)s"
+    )
+    latency.add_argument("--out", help="figure of every call, for instance latency.png")
+    latency.add_argument(
+        "--soak", type=_positive, metavar="CALLS", help="instead, query at 1 kHz so many times"
+    )
+    latency.add_argument(
+        "--load", type=int, default=0, metavar="THREADS", help="busy beside --soak; default: 0"
+    )
+    latency.add_argument(
+        "--many", type=_positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
+    )
+    latency.add_argument(
+        "--pool", type=_positive, metavar="ROWS", help="instead, nearest rows of a random pool"
+    )
+    latency.set_defaults(run=_latency)
 
 
 def _run(arguments):
@@ -98,6 +123,50 @@ def _report(arguments):
     from .report import report
 
     print(report(arguments.folder))
+
+
+def _latency(arguments):
+    from ..policies.checkpoint import load_runtime, resolve
+    from . import latency
+
+    policy, safe = resolve(arguments.policy)
+    n_features = load_runtime(policy, safe=safe)[0].n_features
+    deadline = arguments.deadline_ms
+    if arguments.soak:
+        seconds, late, growth = latency.soak(
+            policy, safe, n_features, arguments.soak, arguments.load
+        )
+        ms = 1e3 * seconds
+        print(
+            f"{len(ms)} queries at 1 kHz, {arguments.load} threads of load: "
+            f"p50 {np.median(ms):.3f} ms, p99 {np.percentile(ms, 99):.3f} ms, "
+            f"p99.9 {np.percentile(ms, 99.9):.3f} ms, worst {ms.max():.3f} ms; "
+            f"{np.mean(ms > deadline):.3%} over {deadline:g} ms; query and tell over the period in "
+            f"{late / len(ms):.3%}; memory {growth:+.1f} MiB after the first tenth"
+        )
+        return
+    if arguments.many:
+        rate = latency.throughput(policy, safe, n_features, arguments.many)
+        print(f"propose_many: {rate:.0f} proposals/s at 25 observations")
+        return
+    if arguments.pool:
+        index, seconds = latency.pool_latency(arguments.pool, n_features)
+        us = 1e6 * seconds
+        print(
+            f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s; nearest row left "
+            f"p50 {np.median(us):.0f} us, p99 {np.percentile(us, 99):.0f} us"
+        )
+        return
+    results = {}
+    for name, prepare in latency.methods(policy, safe, n_features).items():
+        # A Gaussian process takes its time.
+        calls = max(arguments.calls // 50, 5) if name.startswith("GP") else arguments.calls
+        for n in arguments.lengths:
+            results[name, n] = latency.latencies(prepare, n, n_features, calls)
+    print("\n".join(latency.table(results, deadline)))
+    if arguments.out:
+        latency.plot(results, deadline, arguments.out)
+        print(f"\n{arguments.out}")
 
 
 def _positive(text):

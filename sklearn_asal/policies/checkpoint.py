@@ -8,7 +8,10 @@ import re
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
+
 from ..exceptions import PolicyFileError, PolicyNotFoundError
+from .runtime import Runtime, check_weights, complete
 
 FORMAT = "sklearn-asal-policy-1"
 
@@ -26,7 +29,7 @@ def save_policy(network, path, header=None):
         JSON-serialisable facts: priors, objective, training, validation. The
         architecture is added here.
     """
-    from safetensors.torch import save
+    from safetensors.numpy import save
 
     path = Path(path)
     header = dict(header or {}, architecture=network.architecture)
@@ -34,7 +37,7 @@ def save_policy(network, path, header=None):
     header.setdefault("safe", network.safe)
     header["max_budget"] = network.architecture["max_budget"]
     state = network.state_dict()
-    tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
+    tensors = {name: value.detach().cpu().contiguous().numpy() for name, value in state.items()}
     header["sha256"] = _digest(tensors)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -48,7 +51,7 @@ def _digest(tensors):
     """SHA-256 of tensors, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        digest.update(tensors[name].numpy().tobytes())
+        digest.update(tensors[name].tobytes())
     return digest.hexdigest()
 
 
@@ -63,7 +66,7 @@ def read_header(path):
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise PolicyFileError(
@@ -159,16 +162,37 @@ def load_policy(name_or_path, *, safe):
     PolicyFileError
         Damaged, truncated, foreign, or a policy of the other kind.
     """
+    return _of_kind(_network, name_or_path, safe)
+
+
+def load_runtime(name_or_path, *, safe):
+    """Load a policy for answers only: in NumPy, without torch.
+
+    Parameters
+    ----------
+    name_or_path, safe
+        See :func:`load_policy`, also for the errors raised.
+
+    Returns
+    -------
+    runtime : Runtime
+        Shared between callers.
+    header : dict
+    """
+    return _of_kind(_runtime, name_or_path, safe)
+
+
+def _of_kind(load, name_or_path, safe):
     path = locate(name_or_path, safe=safe).absolute()
-    network, header = _load(path, path.stat().st_mtime_ns)
-    if network.safe != safe:
+    loaded, header = load(path, path.stat().st_mtime_ns)
+    if loaded.safe != safe:
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
-        (kind, querier), (wanted, _) = kinds if network.safe else kinds[::-1]
+        (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
             f"policy file {str(path)!r} holds a {kind} policy, but a {wanted} one is needed here; "
             f"use {querier} with it."
         )
-    return network, header
+    return loaded, header
 
 
 def load_any(name_or_path):
@@ -176,13 +200,31 @@ def load_any(name_or_path):
 
     Returns and raises what :func:`load_policy` does.
     """
+    name, safe = resolve(name_or_path)
+    return load_policy(name, safe=safe)
+
+
+def resolve(name_or_path):
+    """Name or path, and kind, of a policy given by a preset's name or by its path.
+
+    Returns
+    -------
+    name_or_path : str or path-like
+        For :func:`load_policy` and the like.
+    safe : bool
+
+    Raises
+    ------
+    PolicyNotFoundError, PolicyFileError
+        See :func:`load_policy`.
+    """
     name = str(name_or_path)
     if name.startswith("safe-") and name.removeprefix("safe-") in shipped(True):
-        return load_policy(name.removeprefix("safe-"), safe=True)
+        return name.removeprefix("safe-"), True
     if name in shipped(False):
-        return load_policy(name, safe=False)
+        return name, False
     if os.path.isfile(name_or_path):
-        return load_policy(name_or_path, safe=bool(read_header(name_or_path)["safe"]))
+        return name_or_path, bool(read_header(name_or_path)["safe"])
     names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
     raise PolicyNotFoundError(
         f"policy {name!r} is neither a preset whose policy is shipped nor a file. "
@@ -190,31 +232,63 @@ def load_any(name_or_path):
     )
 
 
-@functools.lru_cache(maxsize=16)
-def _load(path, mtime):
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def read_weights(path):
+    """The header of a policy file and its weights, checked.
 
-    from .network import PolicyNetwork
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    header : dict
+        Its ``"architecture"`` is complete.
+    weights : dict of str to ndarray
+
+    Raises
+    ------
+    PolicyFileError
+        Damaged, truncated, foreign, or with weights that do not fit the header.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
 
     header = read_header(path)
     try:
-        network = PolicyNetwork(**header["architecture"])
-        tensors = load_file(path)
-        network.load_state_dict(tensors)
+        header["architecture"] = complete(header["architecture"])
+        weights = load_file(path)
+        check_weights(header["architecture"], weights)
     except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
         raise PolicyFileError(
             f"the weights in policy file {str(path)!r} do not fit the architecture in its header "
             f"({error}); it is damaged or was written by another version."
         ) from error
-    if _digest(tensors) != header["sha256"]:
+    if _digest(weights) != header["sha256"]:
         raise PolicyFileError(
             f"the weights in policy file {str(path)!r} are damaged: their checksum is not the one "
             "in the header. Copy it again or train the policy anew."
         )
-    if not all(tensor.isfinite().all() for tensor in tensors.values()):
+    if not all(np.isfinite(weight).all() for weight in weights.values()):
         raise PolicyFileError(
             f"policy file {str(path)!r} holds weights that are not finite; train the policy anew."
         )
+    return header, weights
+
+
+@functools.lru_cache(maxsize=16)
+def _runtime(path, mtime):
+    header, weights = read_weights(path)
+    return Runtime(header["architecture"], weights), header
+
+
+@functools.lru_cache(maxsize=16)
+def _network(path, mtime):
+    import torch
+
+    from .network import PolicyNetwork
+
+    header, weights = read_weights(path)
+    network = PolicyNetwork(**header["architecture"])
+    network.load_state_dict({name: torch.from_numpy(part) for name, part in weights.items()})
     network.requires_grad_(False)
     return network.eval(), header

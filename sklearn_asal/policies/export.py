@@ -1,0 +1,163 @@
+"""A policy as an ONNX file, for controllers without Python."""
+
+import json
+import math
+
+import numpy as np
+
+from .checkpoint import load_runtime, locate, read_weights, resolve
+
+_OPSET = 17  # the first with LayerNormalization
+
+
+def export_onnx(policy, path, *, safe=None):
+    """Write a policy as an ONNX graph that any ONNX runtime can evaluate.
+
+    The graph maps float32 inputs ``budget`` of shape (B,), ``X`` (B, n, n_features),
+    ``y`` (B, n), for a safe policy ``margin`` (B, n), and the bool ``mask`` (B, n) to ``x``,
+    (B, n_features). B and n are free. Everything is at unit scale: ``X`` and ``x`` map the bounds
+    to the unit cube, ``y`` is ``(y - y_loc) / y_scale``, ``margin`` is
+    ``(z - safety_threshold) / z_scale`` with its sign turned where safe is below (of several limits
+    the smallest). ``mask`` is True where an observation is real, False for padding. ``budget``
+    counts the queries left, this one included; it has to be between 1 and the policy's
+    ``max_budget``. The metadata of the file hold the policy's header.
+
+    Parameters
+    ----------
+    policy : str or path-like
+        Name of a shipped policy or a policy file.
+    path : path-like
+        File to write.
+    safe : bool, optional
+        Which kind is meant; None accepts ``"safe-2d"``, ``"2d"`` or a path of either kind.
+
+    Raises
+    ------
+    ImportError
+        The package ``onnx`` is missing; the extra ``onnx`` installs it.
+    PolicyNotFoundError, PolicyFileError
+        See :func:`~sklearn_asal.policies.load_policy`.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(
+            "writing ONNX files needs the package onnx: pip install 'sklearn-asal[onnx]'."
+        ) from error
+    if safe is None:
+        policy, safe = resolve(policy)
+    load_runtime(policy, safe=safe)  # raises if it is of the other kind
+    header, weights = read_weights(locate(policy, safe=safe))
+    model = _Graph(onnx, weights).model(header)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+
+
+class _Graph:
+    """Nodes and constants of the graph as they are added."""
+
+    def __init__(self, onnx, weights):
+        self.onnx = onnx
+        self.weights = weights
+        self.nodes, self.constants = [], {}
+
+    def add(self, op, *inputs, **attributes):
+        """One node; arrays among its inputs become constants. Returns the name of its output."""
+        names = [part if isinstance(part, str) else self.constant(part) for part in inputs]
+        output = attributes.pop("output", f"{op}_{len(self.nodes)}")
+        self.nodes.append(self.onnx.helper.make_node(op, names, [output], **attributes))
+        return output
+
+    def constant(self, value):
+        array = np.asarray(value)
+        array = array.astype(np.float32 if array.dtype.kind == "f" else np.int64)
+        key = (array.tobytes(), array.shape, array.dtype)
+        if key not in self.constants:
+            name = f"constant_{len(self.constants)}"
+            self.constants[key] = self.onnx.numpy_helper.from_array(array, name)
+        return self.constants[key].name
+
+    def linear(self, x, name):
+        product = self.add("MatMul", x, self.weights[f"{name}.weight"].T)
+        return self.add("Add", product, self.weights[f"{name}.bias"])
+
+    def mlp(self, x, name):
+        return self.linear(self.add("Softplus", self.linear(x, f"{name}.0")), f"{name}.2")
+
+    def norm(self, x, name):
+        parts = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
+        return self.add("LayerNormalization", x, *parts, axis=-1, epsilon=1e-5)
+
+    def layer(self, x, name, heads, hidden_keys):
+        """One layer of attention; ``hidden_keys`` is added to the scores."""
+        projected = self.linear(x, f"{name}.qkv")
+        parts = []
+        for j in range(3):
+            width = self.weights[f"{name}.out.weight"].shape[0]
+            part = self.add("Slice", projected, [j * width], [(j + 1) * width], [2])
+            part = self.add("Reshape", part, [0, 0, heads, width // heads])
+            parts.append(self.add("Transpose", part, perm=[0, 2, 3, 1] if j == 1 else [0, 2, 1, 3]))
+        q, k, v = parts
+        q = self.add("Mul", q, np.float32(1 / math.sqrt(width // heads)))
+        scores = self.add("Add", self.add("MatMul", q, k), hidden_keys)
+        attended = self.add("MatMul", self.add("Softmax", scores, axis=-1), v)
+        attended = self.add("Transpose", attended, perm=[0, 2, 1, 3])
+        attended = self.linear(self.add("Reshape", attended, [0, 0, width]), f"{name}.out")
+        x = self.norm(self.add("Add", x, attended), f"{name}.norm1")
+        hidden = self.add("Relu", self.linear(x, f"{name}.ff1"))
+        return self.norm(self.add("Add", x, self.linear(hidden, f"{name}.ff2")), f"{name}.norm2")
+
+    def encoder(self, x, value, name, setup, real, hidden_keys):
+        """Observations of one kind, summed into one embedding."""
+        x = self.mlp(
+            self.add("Concat", x, self.add("Unsqueeze", value, [2]), axis=2), f"{name}.embed"
+        )
+        for i in range(setup["layers"]):
+            x = self.layer(x, f"{name}.layers.{i}", setup["heads"], hidden_keys)
+        x = self.add("Mul", self.linear(x, f"{name}.linear"), self.add("Unsqueeze", real, [2]))
+        total = self.add("ReduceSum", x, [1], keepdims=0)
+        scale = 2 / setup["max_budget"] if setup["standardize"] else 1.0
+        return self.add("Mul", total, np.float32(scale))
+
+    def model(self, header):
+        onnx, setup = self.onnx, header["architecture"]
+        D, safe, longest = setup["n_features"], setup["safe"], setup["max_budget"]
+        standardize = setup["standardize"]
+        real = self.add("Cast", "mask", to=onnx.TensorProto.FLOAT)
+        hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
+        hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        x = "X"
+        if standardize:
+            x = self.add("Mul", self.add("Sub", x, np.float32(0.5)), np.float32(math.sqrt(12)))
+        parts = [self.encoder(x, "y", "history", setup, real, hidden_keys)]
+        if safe:
+            parts.append(self.encoder(x, "margin", "safety_history", setup, real, hidden_keys))
+        if setup["budget"]:
+            left = self.add("Unsqueeze", "budget", [1])
+            if standardize:
+                left = self.add("Sub", left, np.float32((1 + longest) / 2))
+                left = self.add("Mul", left, np.float32(math.sqrt(12) / longest))
+            parts.append(self.mlp(left, "budget"))
+        h = self.mlp(self.add("Concat", *parts, axis=1), "decision")
+        h = self.add("Sin" if setup["output"] == "sin" else "Tanh", h)
+        self.add("Add", self.add("Mul", h, np.float32(0.5)), np.float32(0.5), output="x")
+
+        def value(name, kind, *shape):
+            return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+        number, truth = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
+        inputs = [
+            value("budget", number, "B"),
+            value("X", number, "B", "n", D),
+            value("y", number, "B", "n"),
+            *([value("margin", number, "B", "n")] if safe else []),
+            value("mask", truth, "B", "n"),
+        ]
+        graph = onnx.helper.make_graph(
+            self.nodes, "policy", inputs, [value("x", number, "B", D)], [*self.constants.values()]
+        )
+        opset = onnx.helper.make_opsetid("", _OPSET)
+        # The version that goes with the opset, so that older runtimes read the file as well.
+        model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+        onnx.helper.set_model_props(model, {"header": json.dumps(header)})
+        return model

@@ -1,0 +1,57 @@
+"""``bench latency`` prints what it measured; how long that was is another matter."""
+
+import numpy as np
+import pytest
+
+from sklearn_asal.__main__ import main
+from sklearn_asal.benchmarks import latency
+
+
+def bench(*arguments):
+    return main(["bench", "latency", *map(str, arguments)])
+
+
+def test_table_and_figure(tmp_path, policy, capsys):
+    figure = tmp_path / "latency.png"
+    options = ("--calls", 5, "--lengths", 1, 4, "--out", figure, "--deadline-ms", 1e6)
+    assert bench("--policy", policy(True), *options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "p50 ms   p99 ms   max ms   over 1e+06 ms" in lines[0]
+    for name in ("query() after tell", "query(X, y, z)", "network in eager torch", "GPSafeQuerier"):
+        for n in (1, 4):
+            (line,) = (line for line in lines if line.startswith(f"{name}, {n} obs"))
+            p50, p99, most, over = (float(word.rstrip("%")) for word in line.split()[-4:])
+            assert 0 < p50 <= p99 <= most
+            assert over == 0
+    assert figure.stat().st_size > 1000
+
+
+def test_unconstrained(policy, capsys):
+    assert bench("--policy", policy(False), "--calls", 1, "--lengths", 3) == 0
+    assert "GPQuerier, 3 obs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("load", [0, 1])
+def test_soak(policy, load, capsys):
+    assert bench("--policy", policy(True), "--soak", 60, "--load", load) == 0
+    printed = capsys.readouterr().out
+    assert f"60 queries at 1 kHz, {load} threads of load: p50" in printed
+    assert "worst" in printed
+    assert "memory" in printed
+
+
+def test_batches_and_pools(policy, capsys):
+    assert bench("--policy", policy(True), "--many", 30) == 0
+    assert "proposals/s at 25 observations" in capsys.readouterr().out
+    assert bench("--policy", policy(True), "--pool", 500) == 0
+    assert "pool of 500 x 2: indexed in" in capsys.readouterr().out
+
+
+def test_share_over_the_deadline():
+    lines = latency.table({("a", 5): np.array([1e-3, 2e-3, 4e-3, 4e-3])}, deadline_ms=3.0)
+    assert lines[1].split() == ["a,", "5", "observations", "3.000", "4.000", "4.000", "50.00%"]
+
+
+def test_unknown_policy(capsys):
+    assert bench("--policy", "no-such") == 1
+    assert "neither a preset" in capsys.readouterr().err

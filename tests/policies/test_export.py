@@ -1,0 +1,85 @@
+"""ONNX files of policies."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_asal.__main__ import main
+from sklearn_asal.exceptions import PolicyFileError
+from sklearn_asal.policies import save_policy
+from sklearn_asal.policies.checkpoint import load_runtime, shipped
+from sklearn_asal.policies.export import export_onnx
+from sklearn_asal.policies.network import PolicyNetwork
+
+ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+
+
+def saved(path, n_features=2, safe=True, **options):
+    torch.manual_seed(0)
+    options = {"embedding": 16, "hidden": 24, "heads": 2, **options}
+    save_policy(PolicyNetwork(n_features, safe, centre_gain=2.0, **options), path, {"note": "a"})
+    return path
+
+
+def compare(policy, safe, file):
+    """The file, for several sizes of batch and history, with the Python path."""
+    runtime, _ = load_runtime(policy, safe=safe)
+    session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(0)
+    for B, n in ((1, 1), (1, 45), (4, 7)):
+        budget = rng.integers(1, 41, B).astype(np.float32)
+        X = rng.random((B, n, runtime.n_features), dtype=np.float32)
+        y, margin = rng.standard_normal((2, B, n), dtype=np.float32)
+        mask = np.arange(n) < rng.integers(1, n + 1, (B, 1))
+        feed = dict(budget=budget, X=X, y=y, mask=mask, **({"margin": margin} if safe else {}))
+        (result,) = session.run(["x"], feed)
+        expected = runtime(budget, X, y, margin, mask)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
+    return session
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"safe": False, "output": "tanh"},
+        {"budget": False, "layers": 3},
+        {"n_features": 7, "standardize": False, "heads": 4},
+    ],
+)
+def test_onnx_equals_python(tmp_path, options):
+    policy = saved(tmp_path / "p.safetensors", **options)
+    export_onnx(policy, tmp_path / "p.onnx")
+    session = compare(policy, options.get("safe", True), tmp_path / "p.onnx")
+    header = json.loads(session.get_modelmeta().custom_metadata_map["header"])
+    assert header["note"] == "a"
+    assert header["architecture"]["n_features"] == options.get("n_features", 2)
+
+
+@pytest.mark.skipif("2d" not in shipped(True), reason="not trained yet")
+def test_command_line(tmp_path, capsys):
+    file = tmp_path / "policy.onnx"
+    assert main(["export", "safe-2d", str(file)]) == 0
+    assert capsys.readouterr().out.strip() == str(file)
+    compare("2d", True, file)
+    assert main(["export", "safe-99d", str(file)]) == 1
+    assert "neither a preset" in capsys.readouterr().err
+
+
+def test_wrong_kind(tmp_path):
+    policy = saved(tmp_path / "p.safetensors")
+    with pytest.raises(PolicyFileError, match="AmortizedSafeQuerier"):
+        export_onnx(policy, tmp_path / "p.onnx", safe=False)
+
+
+def test_without_the_package(tmp_path, monkeypatch, capsys):
+    policy = saved(tmp_path / "p.safetensors")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'sklearn-asal\[onnx\]'"):
+        export_onnx(policy, tmp_path / "p.onnx")
+    assert main(["export", str(policy), str(tmp_path / "p.onnx")]) == 1
+    assert "sklearn-asal[onnx]" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""The NumPy runtime computes what the network of the training computes."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sklearn_asal.policies.network import PolicyNetwork
+from sklearn_asal.policies.runtime import Runtime, Tokens, check_weights, complete
+
+some = settings(max_examples=30, deadline=None, derandomize=True)
+
+
+def pair(dtype=np.float64, n_features=2, seed=0, gain=2.0, **options):
+    """A network of random weights and its runtime."""
+    torch.manual_seed(seed)
+    options = {"embedding": 16, "hidden": 24, "heads": 2, **options}
+    network = PolicyNetwork(n_features, centre_gain=gain, **options).eval().double()
+    with torch.no_grad():  # also what starts at zero or one
+        for parameter in network.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    return network, Runtime(network.architecture, weights, dtype)
+
+
+def data(n_features, B, n, seed=0):
+    rng = np.random.default_rng(seed)
+    y, z = rng.standard_normal((2, B, n))
+    return rng.integers(1, 41, B).astype(float), rng.random((B, n, n_features)), y, z
+
+
+def asked(network, budget, X, y, z, mask=None):
+    parts = [torch.tensor(part) for part in (budget, X, y, z)]
+    with torch.no_grad():
+        return network(*parts, None if mask is None else torch.tensor(mask)).numpy()
+
+
+@some
+@given(
+    n_features=st.integers(1, 7),
+    safe=st.booleans(),
+    budget=st.booleans(),
+    output=st.sampled_from(["sin", "tanh"]),
+    layers=st.integers(1, 3),
+    heads=st.sampled_from([1, 2, 4]),
+    standardize=st.booleans(),
+    max_budget=st.sampled_from([10, 40]),
+    B=st.integers(1, 3),
+    n=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+)
+def test_same_function(n_features, safe, budget, B, n, seed, **options):
+    for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 2e-5)):
+        network, runtime = pair(
+            dtype, n_features, seed, gain=0.3, safe=safe, budget=budget, **options
+        )
+        inputs = data(n_features, B, n, seed)
+        result = runtime(*inputs)
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result, asked(network, *inputs), rtol=0, atol=tolerance)
+
+
+@some
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), seed=st.integers(0, 1000))
+def test_masked_batch_equals_loop(lengths, seed):
+    _, runtime = pair()
+    budget, X, y, z = data(2, len(lengths), max(lengths), seed)
+    mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
+    batched = runtime(budget, X, y, z, mask)
+    for i, n in enumerate(lengths):
+        single = runtime(budget[i], X[i : i + 1, :n], y[i : i + 1, :n], z[i : i + 1, :n])
+        np.testing.assert_allclose(batched[i : i + 1], single, rtol=0, atol=1e-10)
+
+
+@some
+@given(n=st.integers(1, 12), seed=st.integers(0, 1000))
+def test_order_is_of_no_consequence(n, seed):
+    _, runtime = pair()
+    budget, X, y, z = data(2, 2, n, seed)
+    order = np.random.default_rng(seed).permutation(n)
+    permuted = runtime(budget, X[:, order], y[:, order], z[:, order])
+    np.testing.assert_allclose(permuted, runtime(budget, X, y, z), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
+def test_scores_beyond_the_range_of_exp(size, masked):
+    network, runtime = pair(np.float32)
+    budget, X, y, z = data(2, 3, 6)
+    mask = np.arange(6) < np.array([[6], [3], [1]]) if masked else None
+    with np.errstate(all="raise", under="ignore"):
+        result = runtime(budget, X, y * size, z * size, mask)
+    expected = asked(network, budget, X, y * size, z * size, mask)
+    # The last digits of huge numbers are lost in float32.
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-2 if size > 1e2 else 1e-3)
+
+
+def test_any_number_of_budgets_is_answered():
+    network, runtime = pair()
+    _, X, y, z = data(2, 1, 3)
+    for budget in np.linspace(1, 40, 1500):
+        result = runtime(float(budget), X, y, z)
+    np.testing.assert_allclose(result, asked(network, [40.0], X, y, z), rtol=0, atol=1e-8)
+    assert len(runtime._budgets) <= 1024
+
+
+@some
+@given(steps=st.lists(st.integers(1, 8), min_size=1, max_size=6), seed=st.integers(0, 1000))
+def test_kept_tokens_are_those_of_the_rows(steps, seed):
+    """Whatever lists it saw before: longer, shorter, or with another beginning."""
+    _, runtime = pair()
+    rng = np.random.default_rng(seed)
+    tokens, pool = Tokens(runtime), rng.random((2, 30, 3))
+    for n in steps:
+        first = rng.integers(3)
+        rows = pool[:, first : first + n]
+        np.testing.assert_allclose(tokens(rows), runtime.tokens(rows), rtol=0, atol=1e-12)
+
+
+def test_known_tokens_are_not_computed_again(monkeypatch):
+    _, runtime = pair()
+    rows, seen = np.random.default_rng(0).random((2, 40, 3)), []
+    compute = runtime.tokens
+    monkeypatch.setattr(runtime, "tokens", lambda new: seen.append(new.shape[1]) or compute(new))
+    tokens = Tokens(runtime)
+    for n in (5, 6, 6, 8, 40, 7):
+        tokens(rows[:, :n])
+    assert seen == [5, 1, 2, 32]
+    changed = rows.copy()
+    changed[0, 4, 2] += 1.0
+    tokens(changed)
+    assert seen[-1] == 36
+
+
+def test_threads_share_a_runtime():
+    _, runtime = pair()
+    questions = [data(2, 1, n, seed=n) for n in range(1, 9)]
+    expected = [runtime(*question) for question in questions]
+    wrong = []
+
+    def work(offset):
+        for i in range(40):
+            j = (i + offset) % 8
+            if not np.array_equal(runtime(*questions[j]), expected[j]):
+                wrong.append(j)
+
+    threads = [threading.Thread(target=work, args=(offset,)) for offset in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_weights_that_do_not_fit():
+    network, _ = pair()
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    architecture = complete(network.architecture)
+    check_weights(architecture, weights)
+    with pytest.raises(ValueError, match=r"decision.0.bias: shape None, expected \(24,\)"):
+        check_weights(architecture, {k: v for k, v in weights.items() if k != "decision.0.bias"})
+    with pytest.raises(ValueError, match=r"more: shape \(3,\), expected None"):
+        check_weights(architecture, {**weights, "more": np.zeros(3)})
+
+
+def test_architectures_that_make_no_network():
+    assert complete({"n_features": 2})["hidden"] == 512
+    with pytest.raises(TypeError, match="depth"):
+        complete({"n_features": 2, "depth": 3})
+    with pytest.raises(ValueError, match="output must be"):
+        complete({"n_features": 2, "output": "relu"})
+    with pytest.raises(ValueError, match="3 heads do not divide 128"):
+        complete({"n_features": 2, "heads": 3})
