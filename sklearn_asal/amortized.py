@@ -206,15 +206,17 @@ class _PolicyQuerier(BaseQuerier):
         policy = self.policy
         if isinstance(policy, str) and policy == "auto":
             names = checkpoint.shipped(self._safe)
-            fitting = [name for name, size in names.items() if size == n_features]
-            if not fitting:
+            # A policy of one system, such as "7d-fluid", is only taken by its name.
+            policy = f"{n_features}d"
+            if policy not in names:
                 offer = ", ".join(f"{name!r} for {size} features" for name, size in names.items())
+                special = [name for name, size in names.items() if size == n_features]
+                hint = f"; {special[0]!r} was trained for one system only" if special else ""
                 raise ValueError(
-                    f"no policy for X with {n_features} features is shipped with "
-                    f"{type(self).__name__} (shipped: {offer or 'none'}). Train one with "
-                    "`python -m sklearn_asal train` and pass its path as policy."
+                    f"no general policy for X with {n_features} features is shipped with "
+                    f"{type(self).__name__} (shipped: {offer or 'none'}{hint}). Train one with "
+                    "`python -m sklearn_asal train` and pass its path as policy, or a name."
                 )
-            policy = fitting[0]
         path = checkpoint.locate(policy, safe=self._safe).absolute()
         mtime = path.stat().st_mtime_ns
         runtime, header = checkpoint.load_runtime(policy, safe=self._safe)
@@ -296,8 +298,8 @@ class AmortizedQuerier(_PolicyQuerier):
     Parameters
     ----------
     policy : str or path-like, default="auto"
-        Name of a shipped policy or a policy file. "auto" is the shipped policy
-        for the number of features.
+        Name of a shipped policy or a policy file. "auto" is the shipped general
+        policy for the number of features.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -373,8 +375,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     Parameters
     ----------
     policy : str or path-like, default="auto"
-        Name of a shipped policy or a policy file. "auto" is the shipped policy
-        for the number of features.
+        Name of a shipped policy or a policy file. "auto" is the shipped general
+        policy for the number of features.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.

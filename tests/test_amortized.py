@@ -163,7 +163,7 @@ def test_auto_takes_the_shipped_policy(shop):
 def test_no_policy_for_so_many_features(shop):
     four = np.full((2, 4), 0.5)
     message = (
-        "no policy for X with 4 features is shipped with AmortizedSafeQuerier "
+        "no general policy for X with 4 features is shipped with AmortizedSafeQuerier "
         r"\(shipped: '2d' for 2 features, '3d' for 3 features\).*python -m sklearn_asal train"
     )
     querier = AmortizedSafeQuerier()
@@ -173,6 +173,14 @@ def test_no_policy_for_so_many_features(shop):
     assert not hasattr(querier, "X_")
     with pytest.raises(ValueError, match=r"3 features.*shipped: '2d' for 2 features\)"):
         AmortizedQuerier().fit(four[:, :3], [0, 1])
+
+
+def test_a_policy_of_one_system_is_only_taken_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_weights", lambda: tmp_path)
+    (tmp_path / "safe-2d-rig.safetensors").write_bytes(Path(policy_file(True)).read_bytes())
+    with pytest.raises(ValueError, match=r"no general policy.*'2d-rig' was trained for one system"):
+        AmortizedSafeQuerier().fit(X, Y, Z)
+    assert AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query().shape == (1, 2)
 
 
 def test_another_number_of_features_than_the_policy_s(shop):

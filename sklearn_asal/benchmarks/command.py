@@ -1,8 +1,8 @@
 """``python -m sklearn_asal bench``: run, report, latency."""
 
-import argparse
-
 import numpy as np
+
+from .._arguments import positive
 
 
 def add_arguments(bench):
@@ -23,17 +23,17 @@ def add_arguments(bench):
     run.add_argument(
         "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=", ".join(METHODS)
     )
-    run.add_argument("--seeds", type=_positive, help="default: 5, or 1 with --quick")
-    run.add_argument("--jobs", type=_positive, default=1, help="processes; default: %(default)s")
+    run.add_argument("--seeds", type=positive, help="default: 5, or 1 with --quick")
+    run.add_argument("--jobs", type=positive, default=1, help="processes; default: %(default)s")
     run.add_argument(
         "--backend", choices=("loky", "dask", "ray"), default="loky", help="default: %(default)s"
     )
     run.add_argument(
-        "--queries", type=_positive, dest="n_queries", help="default: each task's own number"
+        "--queries", type=positive, dest="n_queries", help="default: each task's own number"
     )
-    run.add_argument("--every", type=_positive, help="queries between two RMSEs; default: 1")
+    run.add_argument("--every", type=positive, help="queries between two RMSEs; default: 1")
     run.add_argument("--policy", help="policy file for asal and aal; default: the shipped ones")
-    run.add_argument("--pool-size", type=_positive, help="of the task fluid; default: 1000000")
+    run.add_argument("--pool-size", type=positive, help="of the task fluid; default: 1000000")
     run.add_argument("--data-home", help="folder of the data files")
     run.add_argument(
         "--quick", action="store_true", help="one seed, two queries: to see that all of it works"
@@ -44,25 +44,25 @@ def add_arguments(bench):
     report.set_defaults(run=_report)
     latency = commands.add_parser("latency", help="time queries on this machine")
     latency.add_argument("--policy", default="safe-2d", help="name or file; default: %(default)s")
-    latency.add_argument("--calls", type=_positive, default=1000, help="default: %(default)s")
+    latency.add_argument("--calls", type=positive, default=1000, help="default: %(default)s")
     latency.add_argument(
-        "--lengths", type=_positive, nargs="+", default=(5, 25, 45), help="observations"
+        "--lengths", type=positive, nargs="+", default=(5, 25, 45), help="observations"
     )
     latency.add_argument(
         "--deadline-ms", type=float, default=1.0, help="count calls over it; default: %(default)s"
     )
     latency.add_argument("--out", help="figure of every call, for instance latency.png")
     latency.add_argument(
-        "--soak", type=_positive, metavar="CALLS", help="instead, query at 1 kHz so many times"
+        "--soak", type=positive, metavar="CALLS", help="instead, query at 1 kHz so many times"
     )
     latency.add_argument(
         "--load", type=int, default=0, metavar="THREADS", help="busy beside --soak; default: 0"
     )
     latency.add_argument(
-        "--many", type=_positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
+        "--many", type=positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
     )
     latency.add_argument(
-        "--pool", type=_positive, metavar="ROWS", help="instead, nearest rows of a random pool"
+        "--pool", type=positive, metavar="ROWS", help="instead, nearest rows of a random pool"
     )
     latency.set_defaults(run=_latency)
 
@@ -167,10 +167,3 @@ def _latency(arguments):
     if arguments.out:
         latency.plot(results, deadline, arguments.out)
         print(f"\n{arguments.out}")
-
-
-def _positive(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value
