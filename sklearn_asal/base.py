@@ -427,11 +427,12 @@ class BaseQuerier(BaseEstimator):
         message = Box.of(self.bounds, data[0].shape[1]).complaint(data[0][known:])
         if message:
             warn_user(message, DataScaleWarning)
-        old = [part if part is None else part[:known] for part in data]
-        settled = self._complaints(*old) if known else {}
-        for parameter, (category, message) in self._complaints(*data).items():
-            if parameter not in settled:
-                warn_user(message, category)
+        found = self._complaints(*data)
+        if found and known:
+            for parameter in self._complaints(*(p if p is None else p[:known] for p in data)):
+                found.pop(parameter, None)
+        for category, message in found.values():
+            warn_user(message, category)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

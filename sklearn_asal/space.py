@@ -93,7 +93,11 @@ def observations(X, y, z=None, x_name="X"):
             columns.append(None)
             continue
         single = np.isscalar(data) or getattr(data, "ndim", None) == 0
-        values = finite_array([data] if single else data, name, ndim=1)
+        if isinstance(data, float):  # an array is checked faster
+            data = np.array([data])
+        elif single:
+            data = [data]
+        values = finite_array(data, name, ndim=1)
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim > (1 if name == "y" else 2):
