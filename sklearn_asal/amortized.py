@@ -15,6 +15,9 @@ from .policies.runtime import Tokens
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
 
+# Half the width of what counts as the middle; training begins within 0.1 of it.
+_CENTRAL = 0.2
+
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
 # Observations worked on at once: larger batches fall out of the cache.
@@ -239,6 +242,16 @@ class _PolicyQuerier(BaseQuerier):
 
     def _complaints(self, X, y, z):
         found = super()._complaints(X, y, z)
+        if self._safe:
+            _, unit, _, margin = self._at_unit_scale(X, y, z)
+            safe = unit[margin >= 0]
+            if len(safe) and (np.abs(safe - 0.5).max(axis=1) > _CENTRAL).all():
+                found["bounds"] = (
+                    SafetyWarning,
+                    "no observation in the middle of bounds is safe. Safe policies were trained on "
+                    "systems that are safe there, and will go there: set bounds so that your safe "
+                    "points lie around their middle, or use GPSafeQuerier.",
+                )
         if self.budget is None:
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]

@@ -147,6 +147,19 @@ def test_ordinary_campaigns_are_silent():
                 querier.tell(querier.query(), rng.uniform(-4, 4), rng.uniform(-2, 4))
 
 
+def test_safe_points_far_from_the_middle_are_a_warning():
+    """Policies were trained on systems that are safe in the middle, and go there."""
+    corner = np.array([[0.2, 0.2], [0.25, 0.5], [0.5, 0.5]])
+    with pytest.warns(SafetyWarning, match=r"middle of bounds.*GPSafeQuerier"):
+        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, -1, 1])
+        AmortizedSafeQuerier(policy_file(True), bounds=(-0.2, 0.7)).fit(
+            corner, [0, 1, 0], [1, 1, -1]
+        )
+
+
 # ---- policies
 
 
