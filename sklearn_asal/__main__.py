@@ -22,7 +22,7 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments) or 0
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
         print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -78,6 +78,7 @@ def _add_evaluate(commands):
         "--preset",
         help="preset to draw tasks from; default: the one named, or the one a file was trained on",
     )
+    evaluate.add_argument("--objective", help="of the paper, such as S_H; default: the preset's")
     evaluate.add_argument("--tasks", type=positive, default=2000, help="default: %(default)s")
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
@@ -97,10 +98,14 @@ def _evaluate(arguments):
     preset = PRESETS.get(name) or Preset.from_dict(header["preset"])
     if (preset.n_features, preset.safe) != (network.n_features, network.safe):
         raise ValueError(f"--preset {name} is not for the kind of policy in {arguments.policy}")
+    if arguments.objective is not None:
+        n_grid = preset.n_grid or 100
+        preset = preset.replace(objective=arguments.objective, n_grid=n_grid)
     # A copy, for the loaded network is shared.
     network = copy.deepcopy(network).to(usable_device(arguments.device))
     result = evaluate(network, preset, arguments.tasks, arguments.seed)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
+    facts |= {"scored_by": preset.objective}
     print(json.dumps(facts | result))
 
 
@@ -114,10 +119,7 @@ def _add_export(commands):
 def _export(arguments):
     from .policies.export import export_onnx
 
-    try:
-        export_onnx(arguments.policy, arguments.out)
-    except ImportError as error:
-        raise RuntimeError(str(error)) from error
+    export_onnx(arguments.policy, arguments.out)
     print(arguments.out)
 
 
@@ -132,7 +134,7 @@ def _info(arguments):
             querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
             validation = header.get("validation", {}).get("objective", float("nan"))
             print(
-                f"{querier}({name!r}): {header['n_features']} features, "
+                f"{header.get('name')}: {querier}({name!r}), {header['n_features']} features, "
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
                 f"{header.get('steps_done')} steps, validation objective {validation:.3f}"
             )

@@ -111,7 +111,7 @@ class _PolicyQuerier(BaseQuerier):
         >>> querier.propose_many([first, second], budgets=[10, 9]).shape
         (2, 2)
         """
-        data, left = self._histories(list(histories), budgets)
+        data, left = self._histories(histories, budgets)
         lengths = np.array([len(X) for X, _, _ in data])
         starts = np.append(0, lengths.cumsum())
         together = [
@@ -125,6 +125,8 @@ class _PolicyQuerier(BaseQuerier):
             None if p[0] is None else np.concatenate(p) for p in zip(*scaled, strict=True)
         )
         self._warn_all(together, margin, starts)
+        if budgets is not None:
+            self._check_setup(runtime.n_features, max(left))
         rows = runtime.rows(X, y, margin, _LARGEST)
         left = [_left(header, one, n) for one, n in zip(left, lengths, strict=True)]
         # Campaigns of about one length together, so that there is little padding.
@@ -147,6 +149,13 @@ class _PolicyQuerier(BaseQuerier):
 
     def _histories(self, histories, budgets):
         """Validated data and budget of each campaign."""
+        try:
+            histories = list(histories)
+        except TypeError as error:
+            raise TypeError(
+                "histories must be a sequence of tuples (X, y) or (X, y, z), got "
+                f"{type(histories).__name__}."
+            ) from error
         if not histories:
             raise ValueError("histories is empty; at least one campaign is needed.")
         each = [budgets] * len(histories) if np.ndim(budgets) == 0 else list(budgets)
@@ -237,8 +246,10 @@ class _PolicyQuerier(BaseQuerier):
             )
         return (runtime, header), str(path), mtime
 
-    def _check_setup(self, n_features):
-        self._load(n_features)
+    def _check_setup(self, n_features, budget=None):
+        longest = self._load(n_features)[1]["max_budget"]
+        if budget is not None and budget > longest:
+            warn_user(_too_large(budget, longest), DataScaleWarning)
 
     def _complaints(self, X, y, z):
         found = super()._complaints(X, y, z)
@@ -256,11 +267,7 @@ class _PolicyQuerier(BaseQuerier):
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]
         if self.budget > longest:
-            found["budget"] = (
-                DataScaleWarning,
-                f"budget={self.budget} is more than the {longest:g} queries that the policy was "
-                f"trained for; while more are left it plans as if {longest:g} were.",
-            )
+            found["budget"] = (DataScaleWarning, _too_large(self.budget, longest))
         return found
 
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
@@ -275,6 +282,13 @@ class _PolicyQuerier(BaseQuerier):
             tokens = _campaigns[self] = Tokens(runtime)
         with tokens.lock, one_thread():
             return runtime.decide(left, tokens(rows)[:, None])[0]
+
+
+def _too_large(budget, longest):
+    return (
+        f"budget={budget} is more than the {longest:g} queries that the policy was trained for; "
+        f"while more are left it plans as if {longest:g} were."
+    )
 
 
 def _left(header, left, n_observed):

@@ -122,8 +122,8 @@ class BaseQuerier(BaseEstimator):
         """
         raise NotImplementedError
 
-    def _check_setup(self, n_features):
-        """Raise if this querier cannot work with that many features."""
+    def _check_setup(self, n_features, budget=None):
+        """Raise if this querier cannot work with that many features, warn of a budget not in it."""
 
     def _propose_in_turn(self, campaign, n_observed, *asked):
         """Call ``_propose``; for a subclass that has to know where the observations are from.
@@ -288,7 +288,7 @@ class BaseQuerier(BaseEstimator):
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
         campaign, data = self._data(X, y, z, "query(X, y)")
         left = self._queries_left(budget, self.n_told_ if campaign else 0, n_queries)
-        self._check_setup(data[0].shape[1])
+        self._check_setup(data[0].shape[1], budget)
         if not campaign:
             self._warn(data)
         box, *history = self._at_unit_scale(*data)
@@ -368,6 +368,8 @@ class BaseQuerier(BaseEstimator):
         if stated is None:
             return None
         left = check_scalar(stated, "budget", Integral) - (told if budget is None else 0)
+        if left < 0 and budget is not None:
+            raise BudgetExhaustedError(f"budget must be at least {n_queries}, got {left}.")
         if left < n_queries:
             spent = f" ({told} of budget={self.budget} are told)" if budget is None else ""
             raise BudgetExhaustedError(

@@ -222,8 +222,8 @@ class GPSafeQuerier(SafeQuerierMixin, ModelSearch):
         self.safe_when = safe_when
         self.z_scale = z_scale
 
-    def _check_setup(self, n_features):
-        super()._check_setup(n_features)
+    def _check_setup(self, n_features, budget=None):
+        super()._check_setup(n_features, budget)
         check_scalar(self.gamma, "gamma", Real, min_val=0, max_val=1, include_boundaries="neither")
         if self.on_no_safe not in ("raise", "least_unsafe"):
             raise ValueError(

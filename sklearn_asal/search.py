@@ -134,7 +134,7 @@ class ModelSearch(BaseQuerier):
     def _raw_limits(self, margin, z):
         return None, None
 
-    def _check_setup(self, n_features):
+    def _check_setup(self, n_features, budget=None):
         surrogate, names = self.surrogate, ", ".join(map(repr, SURROGATES))
         if isinstance(surrogate, type):
             raise ValueError(f"surrogate must be an instance: {surrogate.__name__}(), or {names}.")

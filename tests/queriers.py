@@ -32,7 +32,9 @@ def policy_file(safe, n_features=2):
 
     with torch.random.fork_rng():
         torch.manual_seed(n_features)
-        network = PolicyNetwork(n_features, safe, embedding=16, hidden=32, heads=2, centre_gain=5.0)
+        network = PolicyNetwork(
+            n_features, safe, embedding=16, hidden=32, heads=2, output="tanh", centre_gain=2.0
+        )
     path = Path(_folder.name) / f"{'safe' if safe else 'plain'}-{n_features}.safetensors"
     save_policy(network, path, {"n_init": 5, "max_budget": 40, "noise_std": [0.1, 0.1]})
     return str(path)

@@ -103,7 +103,11 @@ def test_budgets_beyond_training_count_as_the_largest():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         querier.tell(X[0], Y[0])
-        AmortizedQuerier(policy_file(False), budget=40).fit(X, Y)
+        AmortizedQuerier(policy_file(False), budget=40).fit(X, Y).query()
+    with pytest.warns(DataScaleWarning, match="budget=41 is more than"):
+        querier.query(budget=41)
+    with pytest.warns(DataScaleWarning, match="budget=50 is more than"):
+        querier.propose_many([(X, Y), (X, Y)], budgets=[10, 50])
 
 
 def test_swapping_the_classes_changes_nothing_else():
@@ -314,6 +318,7 @@ def test_many_takes_what_query_takes():
         ([(X, Y, Z), (X * np.nan, Y, Z)], None, "campaign 1: .*X contains NaN"),
         ([(X, Y, Z), (X[:, :1], Y, Z)], None, r"campaign 1: X has shape \(3, 1\)"),
         ([(X, Y, Z)] * 2, [1, 0], "campaign 1: 0 queries are left"),
+        ([(X, Y, Z)], -1, "campaign 0: budget must be at least 1, got -1"),
         ([(X[:, :1], Y, Z)], None, "takes 2"),
     ],
 )
@@ -321,6 +326,11 @@ def test_many_names_the_campaign_at_fault(campaigns, budgets, message):
     querier = AmortizedSafeQuerier(policy_file(True))
     with pytest.raises(ValueError, match=message):
         querier.propose_many(campaigns, budgets)
+
+
+def test_many_needs_a_sequence():
+    with pytest.raises(TypeError, match="histories must be a sequence of tuples"):
+        AmortizedSafeQuerier(policy_file(True)).propose_many(None)
 
 
 def test_many_warns_as_query_does():

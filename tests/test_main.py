@@ -26,11 +26,17 @@ def test_train_then_evaluate(tmp_path, capsys):
     preset = Preset.from_dict(header["preset"])
     assert preset.lengthscale == Uniform(0.1, 0.4)
     assert (preset.gamma, preset.standardize, preset.output) == (0.1, False, "tanh")
-    assert (preset.n_kernels, preset.n_functions) == (1, 5)
+    assert (preset.n_kernels, preset.n_functions) == (5, 1)
     assert run("evaluate", out / "policy.safetensors", "--tasks", 10) == 0
     result = json.loads(capsys.readouterr().out)
     assert result.keys() >= {"objective", "unsafe_share", "gp_test_rmse"}
-    assert result["tasks"] == 10
+    assert (result["tasks"], result["scored_by"]) == (10, "S_Hmean")
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 10, "--objective", "S_H") == 0
+    other = json.loads(capsys.readouterr().out)
+    assert other["scored_by"] == "S_H"
+    assert other["objective"] != result["objective"]
+    assert run("evaluate", out, "--tasks", 10) == 1
+    assert "policy.safetensors" in capsys.readouterr().err
 
 
 def test_train_again_and_resume(tmp_path, capsys):
@@ -39,12 +45,26 @@ def test_train_again_and_resume(tmp_path, capsys):
     assert "already holds a run" in capsys.readouterr().err
     assert run("train", "safe-2d", "--out", tmp_path, "--resume", *TINY) == 0
     assert run("train", "safe-2d", "--out", tmp_path, "--resume") == 0
+    assert run("train", "--out", tmp_path, "--resume", "--gamma", "0.05") == 0
+    capsys.readouterr()
+    assert run("train", "--out", tmp_path, "--resume", "--gamma", "0.1") == 1
+    error = capsys.readouterr().err
+    assert "different: gamma (run: 0.05, asked: 0.1)" in error
+    assert "lengthscale" not in error
+    assert run("train", "2d", "--out", tmp_path, "--resume") == 1
+    assert "holds a run of safe-2d, not of 2d" in capsys.readouterr().err
 
 
 def test_no_validation_no_policy(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sklearn_asal.trainer.loop.Trainer.run", lambda self, resume: float("-inf"))
     assert run("train", "safe-2d", "--out", tmp_path) == 0
     assert "No policy yet" in capsys.readouterr().out
+
+
+def test_minutes_are_positive(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        run("train", "safe-2d", "--out", tmp_path / "run", "--minutes", "-1")
+    assert "must be a positive number, got -1" in capsys.readouterr().err
 
 
 def test_interrupted(monkeypatch, capsys):
@@ -60,7 +80,7 @@ def test_interrupted(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["--gamma", "2"], "gamma must be in"),
-        (["--batch", "7"], "batch must be a multiple"),
+        (["--batch", "7", "--n-functions", "5"], "batch must be a multiple"),
         (["--output", "relu"], "output must be one of"),
         (["--save-every", "nan"], "save_every must be"),
         (["--device", "no-such-device"], "device 'no-such-device' cannot be used"),

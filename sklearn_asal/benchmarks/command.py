@@ -1,5 +1,7 @@
 """``python -m sklearn_asal bench``: run, report, latency."""
 
+from pathlib import Path
+
 import numpy as np
 
 from .._arguments import positive
@@ -91,19 +93,16 @@ def _run(arguments):
     failed = {}
     for names, methods in plan:
         if names:
-            try:
-                results = run_cells(
-                    arguments.out,
-                    names,
-                    methods,
-                    jobs=arguments.jobs,
-                    backend=arguments.backend,
-                    policy=arguments.policy,
-                    data_home=arguments.data_home,
-                    **options,
-                )
-            except ImportError as error:
-                raise RuntimeError(str(error)) from error
+            results = run_cells(
+                arguments.out,
+                names,
+                methods,
+                jobs=arguments.jobs,
+                backend=arguments.backend,
+                policy=arguments.policy,
+                data_home=arguments.data_home,
+                **options,
+            )
             failed.update({cell: results.failures[cell] for cell in results.failed})
     print(markdown(*short(summarise(results))))
     if failed:
@@ -129,6 +128,8 @@ def _latency(arguments):
     from ..policies.checkpoint import load_runtime, resolve
     from . import latency
 
+    if arguments.out and not Path(arguments.out).absolute().parent.is_dir():
+        raise ValueError(f"--out: the folder of {arguments.out} does not exist; make it first.")
     policy, safe = resolve(arguments.policy)
     n_features = load_runtime(policy, safe=safe)[0].n_features
     deadline = arguments.deadline_ms

@@ -132,11 +132,20 @@ def locate(name_or_path, *, safe):
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
         return Path(name_or_path)
     kind = "safe" if safe else "unconstrained"
+    _not_a_folder(name_or_path)
     raise PolicyNotFoundError(
         f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
         f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
         "Train one for your system with `python -m sklearn_asal train`."
     )
+
+
+def _not_a_folder(name_or_path):
+    if isinstance(name_or_path, (str, os.PathLike)) and name_or_path and Path(name_or_path).is_dir():
+        raise PolicyNotFoundError(
+            f"policy {str(name_or_path)!r} is a folder; of a training run pass the file "
+            f"{str(Path(name_or_path) / 'policy.safetensors')!r}."
+        )
 
 
 def load_policy(name_or_path, *, safe):
@@ -189,8 +198,8 @@ def _of_kind(load, name_or_path, safe):
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
-            f"policy file {str(path)!r} holds a {kind} policy, but a {wanted} one is needed here; "
-            f"use {querier} with it."
+            f"policy file {str(path)!r} holds a policy of the {kind} kind, but here a {wanted} one is "
+            f"needed; use {querier} with it."
         )
     return loaded, header
 
@@ -226,6 +235,7 @@ def resolve(name_or_path):
     if os.path.isfile(name_or_path):
         return name_or_path, bool(read_header(name_or_path)["safe"])
     names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
+    _not_a_folder(name_or_path)
     raise PolicyNotFoundError(
         f"policy {name!r} is neither a preset whose policy is shipped nor a file. "
         f"Shipped: {', '.join(map(repr, names)) or 'none yet'}."
@@ -255,6 +265,9 @@ def read_weights(path):
 
     header = read_header(path)
     try:
+        if "pooling" not in header["architecture"]:
+            # Those summed with a constant factor that no architecture has any more.
+            raise ValueError("it is of an early version; train the policy anew")
         header["architecture"] = complete(header["architecture"])
         weights = load_file(path)
         check_weights(header["architecture"], weights)

@@ -107,7 +107,7 @@ class _Graph:
         hidden = self.add("Relu", self.linear(x, f"{name}.ff1"))
         return self.norm(self.add("Add", x, self.linear(hidden, f"{name}.ff2")), f"{name}.norm2")
 
-    def encoder(self, x, value, name, setup, real, hidden_keys):
+    def encoder(self, x, value, name, setup, real, hidden_keys, root):
         """Observations of one kind, summed into one embedding."""
         x = self.mlp(
             self.add("Concat", x, self.add("Unsqueeze", value, [2]), axis=2), f"{name}.embed"
@@ -116,8 +116,7 @@ class _Graph:
             x = self.layer(x, f"{name}.layers.{i}", setup["heads"], hidden_keys)
         x = self.add("Mul", self.linear(x, f"{name}.linear"), self.add("Unsqueeze", real, [2]))
         total = self.add("ReduceSum", x, [1], keepdims=0)
-        scale = 2 / setup["max_budget"] if setup["standardize"] else 1.0
-        return self.add("Mul", total, np.float32(scale))
+        return total if root is None else self.add("Div", total, root)
 
     def model(self, header):
         onnx, setup = self.onnx, header["architecture"]
@@ -126,12 +125,16 @@ class _Graph:
         real = self.add("Cast", "mask", to=onnx.TensorProto.FLOAT)
         hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
         hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        root = None
+        if setup["pooling"] == "sqrt":
+            root = self.add("Max", self.add("ReduceSum", real, [1], keepdims=1), np.float32(1))
+            root = self.add("Sqrt", root)
         x = "X"
         if standardize:
             x = self.add("Mul", self.add("Sub", x, np.float32(0.5)), np.float32(math.sqrt(12)))
-        parts = [self.encoder(x, "y", "history", setup, real, hidden_keys)]
+        parts = [self.encoder(x, "y", "history", setup, real, hidden_keys, root)]
         if safe:
-            parts.append(self.encoder(x, "margin", "safety_history", setup, real, hidden_keys))
+            parts.append(self.encoder(x, "margin", "safety_history", setup, real, hidden_keys, root))
         if setup["budget"]:
             left = self.add("Unsqueeze", "budget", [1])
             if standardize:
@@ -139,7 +142,10 @@ class _Graph:
                 left = self.add("Mul", left, np.float32(math.sqrt(12) / longest))
             parts.append(self.mlp(left, "budget"))
         h = self.mlp(self.add("Concat", *parts, axis=1), "decision")
-        h = self.add("Sin" if setup["output"] == "sin" else "Tanh", h)
+        if setup["output"] == "clip":
+            h = self.add("Clip", h, np.float32(-1), np.float32(1))
+        else:
+            h = self.add({"sin": "Sin", "tanh": "Tanh"}[setup["output"]], h)
         self.add("Add", self.add("Mul", h, np.float32(0.5)), np.float32(0.5), output="x")
 
         def value(name, kind, *shape):

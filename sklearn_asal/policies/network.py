@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-OUTPUTS = ("sin", "tanh")
+from .runtime import complete
 
 
 def _mlp(n_inputs, hidden, n_outputs):
@@ -80,15 +80,13 @@ class HistoryEncoder(nn.Module):
     Parameters
     ----------
     n_features : int
-    embedding, hidden, heads, layers : int
+    embedding, hidden, heads, layers, pooling
         See :class:`PolicyNetwork`.
-    scale : float, default=1.0
-        Constant factor on the sum.
     """
 
-    def __init__(self, n_features, embedding, hidden, heads, layers, scale=1.0):
+    def __init__(self, n_features, embedding, hidden, heads, layers, pooling="sqrt"):
         super().__init__()
-        self.scale = scale
+        self.pooling = pooling
         self.embed = _mlp(n_features + 1, hidden, embedding)
         self.layers = nn.ModuleList(AttentionLayer(embedding, heads) for _ in range(layers))
         self.linear = nn.Linear(embedding, embedding)
@@ -115,13 +113,38 @@ class HistoryEncoder(nn.Module):
         attended = self.layers[0](tokens[..., :width], tokens[..., width:], mask)
         for layer in self.layers[1:]:
             attended = layer(attended, layer.project(attended), mask)
-        # The linear layer commutes with the sum, where it costs n times less.
         if mask is None:
             total, count = attended.sum(1), attended.shape[1]
+            root = math.sqrt(max(count, 1))
         else:
             weight = mask.to(attended.dtype).unsqueeze(-1)
             total, count = (attended * weight).sum(1), weight.sum(1)
-        return self.scale * (F.linear(total, self.linear.weight) + count * self.linear.bias)
+            root = count.clamp_min(1).sqrt()
+        # The linear layer commutes with the sum, where it costs n times less.
+        total = F.linear(total, self.linear.weight) + count * self.linear.bias
+        return total / root if self.pooling == "sqrt" else total
+
+
+class _Clip(torch.autograd.Function):
+    """``clamp(h, -1, 1)`` for a descent on the cube: the projected gradient.
+
+    Outside, what leads back passes and what leads further away does not, so that nothing is
+    ever stuck there.
+    """
+
+    @staticmethod
+    def forward(ctx, h):
+        ctx.save_for_backward(h)
+        return h.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (h,) = ctx.saved_tensors
+        away = ((h > 1) & (gradient < 0)) | ((h < -1) & (gradient > 0))
+        return gradient.masked_fill(away, 0.0)
+
+
+_OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh, "sin": torch.sin}
 
 
 class PolicyNetwork(nn.Module):
@@ -146,17 +169,17 @@ class PolicyNetwork(nn.Module):
         Width of the hidden layer of the MLPs.
     heads, layers : int, default=8, 2
         Of each transformer encoder.
-    output : {"sin", "tanh"}, default="sin"
-        How the decision is bounded: ``(1 + sin(h)) / 2``, which has no dead
-        zone, or the paper's ``(1 + tanh(h)) / 2``, which saturates at the border.
+    pooling : {"sqrt", "sum"}, default="sqrt"
+        What is made of a set's embeddings: the paper's sum, or the sum divided by the root of
+        their number, in which one observation of few weighs no less than many do.
+    output : {"clip", "tanh", "sin"}, default="clip"
+        How the decision is bounded: ``(1 + clip(h)) / 2`` with a projected gradient, the paper's
+        ``(1 + tanh(h)) / 2``, which saturates at the border, or ``(1 + sin(h)) / 2``.
     max_budget : float, default=40
         Largest budget of the training; sets the scale of the budget's input.
     standardize : bool, default=True
-        Bring x (uniform on the unit cube) and the budget (uniform up to
-        ``max_budget``) to zero mean and unit variance, and the sums over observations
-        to about unit size, by a constant factor of ``2 / max_budget``. The paper leaves
-        all three raw; the functions that can be expressed are the same, but a step of
-        the optimiser then moves the answer further the more observations there are.
+        Bring x (uniform on the unit cube) and the budget (uniform up to ``max_budget``) to zero
+        mean and unit variance. The paper leaves both raw.
     centre_gain : float, default=0.05
         Factor on the last layer's initial weights. Below one, the first queries
         lie near the centre, with the output mapping unsaturated.
@@ -172,31 +195,32 @@ class PolicyNetwork(nn.Module):
         hidden=512,
         heads=8,
         layers=2,
-        output="sin",
+        pooling="sqrt",
+        output="clip",
         max_budget=40,
         standardize=True,
         centre_gain=0.05,
     ):
         super().__init__()
-        if output not in OUTPUTS:
-            raise ValueError(f"output must be one of {OUTPUTS}, got {output!r}")
-        self.architecture = dict(
-            n_features=n_features,
-            safe=safe,
-            budget=budget,
-            embedding=embedding,
-            hidden=hidden,
-            heads=heads,
-            layers=layers,
-            output=output,
-            max_budget=max_budget,
-            standardize=standardize,
+        self.architecture = complete(
+            dict(
+                n_features=n_features,
+                safe=safe,
+                budget=budget,
+                embedding=embedding,
+                hidden=hidden,
+                heads=heads,
+                layers=layers,
+                pooling=pooling,
+                output=output,
+                max_budget=max_budget,
+                standardize=standardize,
+            )
         )
         self.n_features = n_features
         self.safe = safe
         self.output = output
-        scale = 2 / max_budget if standardize else 1.0
-        encoder = (n_features, embedding, hidden, heads, layers, scale)
+        encoder = (n_features, embedding, hidden, heads, layers, pooling)
         self.history = HistoryEncoder(*encoder)
         self.safety_history = HistoryEncoder(*encoder) if safe else None
         self.budget = _mlp(1, hidden, embedding) if budget else None
@@ -253,7 +277,7 @@ class PolicyNetwork(nn.Module):
             budget = (budget - self.budget_shift) * self.budget_scale
             parts.append(self.budget(budget.to(parts[0].dtype).unsqueeze(-1)))
         h = self.decision(torch.cat(parts, -1))
-        return 0.5 + 0.5 * (torch.sin(h) if self.output == "sin" else torch.tanh(h))
+        return 0.5 + 0.5 * _OUTPUTS[self.output](h)
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations; arguments as above."""

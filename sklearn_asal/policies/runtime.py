@@ -9,6 +9,13 @@ _EPSILON = 1e-5  # of torch's LayerNorm
 _MEMO = 1024  # budgets remembered at most
 
 
+def _clip(h):
+    return np.minimum(np.maximum(h, -1.0), 1.0)
+
+
+_OUTPUTS = {"clip": _clip, "tanh": np.tanh, "sin": np.sin}
+
+
 def complete(architecture):
     """The arguments of :class:`PolicyNetwork`, with its defaults where some are left out.
 
@@ -18,8 +25,9 @@ def complete(architecture):
         An unknown argument, or a value that makes no network.
     """
     full = _complete(**architecture)
-    if full["output"] not in ("sin", "tanh"):
-        raise ValueError(f"output must be 'sin' or 'tanh', got {full['output']!r}")
+    for key, known in (("output", _OUTPUTS), ("pooling", ("sqrt", "sum"))):
+        if full[key] not in known:
+            raise ValueError(f"{key} must be one of {', '.join(known)}, got {full[key]!r}")
     if full["embedding"] % full["heads"]:
         raise ValueError(f"{full['heads']} heads do not divide {full['embedding']} embeddings")
     return full
@@ -34,7 +42,8 @@ def _complete(
     hidden=512,
     heads=8,
     layers=2,
-    output="sin",
+    pooling="sqrt",
+    output="clip",
     max_budget=40,
     standardize=True,
 ):
@@ -113,7 +122,8 @@ class Runtime:
             full[key] for key in ("embedding", "hidden", "heads")
         )
         self.dtype = np.dtype(dtype)
-        self._output = np.sin if full["output"] == "sin" else np.tanh
+        self._output = _OUTPUTS[full["output"]]
+        self._by_root = full["pooling"] == "sqrt"
         self._fold(full, {name: np.asarray(value, np.float64) for name, value in weights.items()})
         self._budgets = {}
         self._local = threading.local()
@@ -151,15 +161,14 @@ class Runtime:
         ]
         # The sum over observations, its linear layer and the head's first layer are one map.
         W, b = linear("decision.0")
-        scale = 2 / longest if standardize else 1.0
         w = self._width
         parts = [W[j * w : (j + 1) * w] for j in range(len(W) // w)]
         pairs = list(zip(encoders, made, parts, strict=False))
         head, count = [], 0.0
         for name, (_, gain, shift), part in pairs:
             W1, b1 = linear(f"{name}.linear")
-            head.append(scale * (gain[:, None] * W1) @ part)
-            count = count + scale * (shift @ W1 + b1) @ part
+            head.append((gain[:, None] * W1) @ part)
+            count = count + (shift @ W1 + b1) @ part
         self._head = np.concatenate(head).astype(self.dtype)
         self._per_observation = count.astype(self.dtype)
         self._decision = tuple(
@@ -258,7 +267,10 @@ class Runtime:
         B = tokens.shape[1]
         hidden = total.transpose(1, 0, 2).reshape(B, -1) @ self._head
         count = tokens.shape[2] if mask is None else mask.sum(axis=1, keepdims=True)
-        hidden += self._per_observation * np.asarray(count, self.dtype)
+        count = np.asarray(count, self.dtype)
+        hidden += self._per_observation * count
+        if self._by_root:
+            hidden /= np.sqrt(np.maximum(count, 1))
         hidden += self._budget_part(budget)
         W, b = self._decision
         h = _softplus(hidden) @ W

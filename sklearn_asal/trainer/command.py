@@ -4,7 +4,7 @@ import argparse
 import dataclasses
 import typing
 
-from .._arguments import positive
+from .._arguments import positive, positive_number
 from .distributed import joined
 from .loop import Trainer, read_state
 from .presets import PRESETS, Preset
@@ -28,7 +28,7 @@ def add_arguments(train):
     train.add_argument("--start-from", help="policy file whose weights to begin with")
     train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     train.add_argument("--threads", type=positive, help="CPU threads; default: one for each core")
-    train.add_argument("--minutes", type=float, help="stop after this long; can be resumed")
+    train.add_argument("--minutes", type=positive_number, help="stop after this long; can be resumed")
     train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
     train.add_argument("--batch", type=positive, help="tasks a step; sets --n-kernels")
     train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
@@ -61,23 +61,31 @@ def _distribution(parse):
     return distribution
 
 
+def _of_run(arguments):
+    preset = Preset.from_dict(read_state(arguments.out)["preset"])
+    if arguments.preset not in (None, preset.name):
+        raise ValueError(
+            f"{arguments.out} holds a run of {preset.name}, not of {arguments.preset}; leave the "
+            "preset out to go on with it, or choose another folder."
+        )
+    return preset
+
+
 def _train(arguments):
     if arguments.plot is not None:
         from .plot import plot_run
 
         print(plot_run(arguments.plot))
         return
-    for name in ("preset", "out"):
-        if getattr(arguments, name) is None:
-            arguments.parser.error("PRESET and --out are needed, or --plot RUN")
+    if arguments.out is None or (arguments.preset is None and not arguments.resume):
+        arguments.parser.error("PRESET and --out are needed, or --plot RUN")
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
     changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
-    preset = PRESETS[arguments.preset].replace(**changes)
+    # The flags of a run need not be said again; what is said has to agree with it.
+    preset = _of_run(arguments) if arguments.resume else PRESETS[arguments.preset]
+    preset = preset.replace(**changes)
     if arguments.batch is not None:
         preset = preset.with_batch(arguments.batch)
-    if arguments.resume and not changes and arguments.batch is None:
-        # The flags of the run need not be said again.
-        preset = Preset.from_dict(read_state(arguments.out)["preset"])
     with joined(arguments.device) as device:
         trainer = Trainer(
             preset,

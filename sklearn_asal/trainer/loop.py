@@ -141,7 +141,8 @@ class Trainer:
         self.validation_tasks = validation_tasks
         self.progress = progress
         self.max_seconds = math.inf if max_seconds is None else max_seconds
-        self.tensorboard = tensorboard
+        # Before a folder is made that would then hold a run.
+        self.writer_class = _summary_writer() if tensorboard else None
         self.rank = rank()
         self.on_gpu = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if self.on_gpu else None
@@ -435,8 +436,8 @@ class Trainer:
     def _open_log(self, resume):
         if self.rank > 0:
             return
-        if self.tensorboard:
-            self.writer = _summary_writer(self.out / "tensorboard", self.step)
+        if self.writer_class is not None:
+            self.writer = self.writer_class(self.out / "tensorboard", purge_step=self.step + 1)
         path = self.out / "log.csv"
         rows = []
         if resume and path.exists():
@@ -460,7 +461,7 @@ class Trainer:
             return
         with self._writing(), self.log_path.open("a", newline="") as file:
             csv.DictWriter(file, COLUMNS).writerows(rows)
-        if self.tensorboard:
+        if self.writer_class is not None:
             for row in rows:
                 for name, value in row.items():
                     if isinstance(value, float) and name != "seconds":
@@ -493,7 +494,7 @@ def _one_thread_an_operation():
         torch.set_num_threads(threads)
 
 
-def _summary_writer(folder, step):
+def _summary_writer():
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -501,7 +502,7 @@ def _summary_writer(folder, step):
             'tensorboard is missing: pip install "sklearn-asal[tensorboard]", or leave the option '
             "out; log.csv has the same numbers."
         ) from error
-    return SummaryWriter(folder, purge_step=step + 1)
+    return SummaryWriter
 
 
 class _NoBar(contextlib.AbstractContextManager):

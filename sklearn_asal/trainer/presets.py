@@ -38,11 +38,13 @@ class Preset:
         Of w in eqS-sech_mean.
     mean_variance : Uniform
         Of c^2 in eqS-sech_mean, the share of the variance that is certain to peak at the centre.
+    safe_centre : Uniform
+        Of each coordinate of that centre, around which the initial points lie; in the paper 0.5.
     n_fourier : int
         Features of each simulated function.
     n_kernels, n_functions, n_noises : int
         Batch make-up (table "Batch sizes"): kernels, functions for each, noises for each.
-    embedding, hidden, heads, layers, output, standardize, centre_gain, budget_encoder
+    embedding, hidden, heads, layers, pooling, output, standardize, centre_gain, budget_encoder
         Of the network, see :class:`~sklearn_asal.policies.network.PolicyNetwork`.
     steps : int
         Updates of the whole run; the schedule depends on it.
@@ -54,6 +56,8 @@ class Preset:
         Steps of linear warm-up ("cosine" only).
     final_lr : float
         As a fraction of ``lr`` ("cosine" only).
+    through_time : bool
+        Whether the gradient of a query also counts how it changes the policy's later queries.
     clip_query : float
         Clip each query's gradient at this many batch medians; 0 turns it off.
     clip_norm : float
@@ -70,7 +74,7 @@ class Preset:
     n_init: int = 5
     max_budget: int = 40
     random_budget: bool = True
-    objective: str = "S_H"
+    objective: str = "S_Hmean"
     n_grid: int = 0
     n_contrastive: int = 0
     gamma: float = 0.05
@@ -79,24 +83,27 @@ class Preset:
     safety_lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     safety_shape: Uniform = Uniform(5.0, 40.0)
     mean_variance: Uniform = Uniform(0.5, 0.5)
+    safe_centre: Uniform = Uniform(0.5, 0.5)
     n_fourier: int = 100
-    n_kernels: int = 10
-    n_functions: int = 5
+    n_kernels: int = 32
+    n_functions: int = 1
     n_noises: int = 1
     embedding: int = 128
     hidden: int = 512
     heads: int = 8
     layers: int = 2
-    output: str = "sin"
+    pooling: str = "sqrt"
+    output: str = "clip"
     standardize: bool = True
     centre_gain: float = 0.05
     budget_encoder: bool = True
-    steps: int = 2000
-    lr: float = 5e-4
+    steps: int = 1500
+    lr: float = 1e-3
     schedule: str = "cosine"
-    warmup: int = 100
+    warmup: int = 30
     final_lr: float = 0.02
-    clip_query: float = 3.0
+    through_time: bool = False
+    clip_query: float = 0.0
     clip_norm: float = 1.0
     average: float = 0.98
     seed: int = 0
@@ -112,7 +119,8 @@ class Preset:
         for name, choices in {
             "objective": tuple(OBJECTIVES),
             "schedule": ("cosine", "step"),
-            "output": ("sin", "tanh"),
+            "pooling": ("sqrt", "sum"),
+            "output": ("clip", "tanh", "sin"),
         }.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
@@ -143,6 +151,8 @@ class Preset:
         for name in ("lengthscale", "safety_lengthscale", "safety_shape"):
             if not getattr(self, name).range[0] > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if not 0 <= self.safe_centre.range[0] <= self.safe_centre.range[1] <= 1:
+            raise ValueError(f"safe_centre must be in [0, 1], got {self.safe_centre}")
         low, high = self.variance.range
         if not 0 < low <= high < TOTAL_VARIANCE:
             raise ValueError(f"variance must be in (0, {TOTAL_VARIANCE}), got {self.variance}")
@@ -187,6 +197,7 @@ class Preset:
             hidden=self.hidden,
             heads=self.heads,
             layers=self.layers,
+            pooling=self.pooling,
             output=self.output,
             max_budget=self.max_budget,
             standardize=self.standardize,
@@ -234,16 +245,13 @@ class Preset:
         return dataclasses.replace(self, **changes)
 
 
-# Unconstrained policies: objective I, batch 10 x 5 x 10 (table "Batch sizes").
-_AL = Preset(
-    safe=False, objective="I", n_grid=100, n_init=1, max_budget=30, n_noises=10, steps=3000
-)
+_AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30, steps=4000)
 # DAD: one length, no budget encoder, 200 contrastive functions.
 _DAD = _AL.replace(
     objective="DAD",
     n_grid=0,
     n_contrastive=200,
-    n_functions=1,
+    through_time=True,
     random_budget=False,
     budget_encoder=False,
 )

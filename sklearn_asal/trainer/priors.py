@@ -154,7 +154,7 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class SafetyMean:
-    """A batch of sech prior means, safe around the centre (eqS-sech_mean).
+    """A batch of sech prior means, safe around a centre (eqS-sech_mean).
 
     Parameters
     ----------
@@ -164,23 +164,26 @@ class SafetyMean:
         Shape of the safe ellipsoid.
     Q : Tensor of shape (K, D, D)
         Orthogonal matrices, its rotation.
+    centre : Tensor of shape (K, D)
+        In the paper the middle of the unit cube.
     """
 
     c: torch.Tensor
     w: torch.Tensor
     Q: torch.Tensor
+    centre: torch.Tensor
 
     def repeat(self, times):
         """Each mean ``times`` times in a row."""
         return SafetyMean(*(t.repeat_interleave(times, 0) for t in dataclasses.astuple(self)))
 
     def __getitem__(self, index):
-        return SafetyMean(self.c[index], self.w[index], self.Q[index])
+        return SafetyMean(self.c[index], self.w[index], self.Q[index], self.centre[index])
 
     def __call__(self, x):
         """``(K, n, D) -> (K, n)``."""
         # Row vectors times Q is Q' times column vectors.
-        u = (x - 0.5) @ self.Q.to(x.dtype)
+        u = (x - self.centre.to(x.dtype)[:, None]) @ self.Q.to(x.dtype)
         s = (self.w.to(x.dtype)[:, None] * u.square()).mean(-1)
         return 3.2 * self.c.to(x.dtype)[:, None] * (-0.47 + 1 / torch.cosh(s))
 
@@ -206,7 +209,7 @@ def draw_kernels(n, n_features, lengthscale, variance, generator, mean_variance=
     return Kernel(v - mean_variance, scale, TOTAL_VARIANCE - v)
 
 
-def draw_safety_means(mean_variance, n_features, shape, generator):
+def draw_safety_means(mean_variance, n_features, shape, centre, generator):
     """Draw prior means of safety functions.
 
     Parameters
@@ -214,8 +217,8 @@ def draw_safety_means(mean_variance, n_features, shape, generator):
     mean_variance : Tensor of shape (n,)
         c^2 of each.
     n_features : int
-    shape : distribution
-        Of w.
+    shape, centre : distribution
+        Of w and of the centre.
     generator : torch.Generator
 
     Returns
@@ -226,4 +229,4 @@ def draw_safety_means(mean_variance, n_features, shape, generator):
     A = Uniform(-1.0, 1.0).sample((n, n_features, n_features), generator)
     Q = torch.linalg.qr(A).Q
     w = shape.sample((n, n_features), generator)
-    return SafetyMean(mean_variance.sqrt(), w, Q)
+    return SafetyMean(mean_variance.sqrt(), w, Q, centre.sample((n, n_features), generator))

@@ -10,9 +10,9 @@ from .fourier import FourierFunctions
 from .priors import Kernel, SafetyMean, draw_kernels, draw_safety_means
 from .references import Contrast, Grid, measure
 
-# The part of each axis that the initial points of a safe campaign come from, and
-# how many rounds of drawing there are (alg-initial_sample).
-CENTRE = (0.4, 0.6)
+# The initial points of a safe campaign are this close to the centre along each axis, and
+# there are so many rounds of drawing them (alg-initial_sample).
+REACH = 0.1
 MAX_ITER = 50
 
 
@@ -174,7 +174,9 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
         c2 = preset.mean_variance.sample((K_all,), generator)
         safety_kernels, tasks.q_raw = draw_functions(preset.safety_lengthscale, c2)
         tasks.safety_kernel = safety_kernels[of_kernel]
-        mean = draw_safety_means(c2, preset.n_features, preset.safety_shape, generator)
+        mean = draw_safety_means(
+            c2, preset.n_features, preset.safety_shape, preset.safe_centre, generator
+        )
         tasks.safety_mean = mean[of_kernel]
         tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
         tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)
@@ -221,14 +223,14 @@ def _tensors(value):
 
 
 def _draw_safe_initial(tasks, preset, options):
-    """Points from the centre that were measured as safe (alg-initial_sample).
+    """Points around the centre that were measured as safe (alg-initial_sample).
 
     All ``MAX_ITER`` rounds of the algorithm are drawn together and the first
     ``n_init`` safe points taken; where there are too few, unsafe ones fill up.
     """
-    low, high = CENTRE
     n = preset.n_init
-    x = low + (high - low) * torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
+    u = torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
+    x = (tasks.safety_mean.centre.float()[:, None] + REACH * (2 * u - 1)).clamp(0, 1)
     y = measure(tasks.f, x, tasks.kernel, options)
     z = measure(tasks.q, x, tasks.safety_kernel, options)
     first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
@@ -236,7 +238,7 @@ def _draw_safe_initial(tasks, preset, options):
     return x, y.gather(1, first), z.gather(1, first)
 
 
-def simulate(network, tasks, clip=None):
+def simulate(network, tasks, clip=None, through_time=True):
     """Let a policy carry the campaigns out (alg-asal_training, alg-aal_training).
 
     Parameters
@@ -247,6 +249,8 @@ def simulate(network, tasks, clip=None):
     clip : float, optional
         On the backward pass, scale the gradient of each query of each campaign down to
         this many times the batch's median norm, so that no single campaign owns a step.
+    through_time : bool, default=True
+        Whether a query's gradient also counts how it changes the policy's later queries.
 
     Returns
     -------
@@ -266,7 +270,8 @@ def simulate(network, tasks, clip=None):
         y = now.f(x) + now.y_noise[:, t, None]
         z = now.q(x) + now.z_noise[:, t, None] if tasks.safe else None
         steps.append((x, y, z))
-        new = network.tokens(x, y, z)
+        seen = (x, y, z) if through_time else _detached(x, y, z)
+        new = network.tokens(*seen)
         tokens = tuple(
             torch.cat([old[:n], token], 1) for old, token in zip(tokens, new, strict=True)
         )
@@ -274,6 +279,10 @@ def simulate(network, tasks, clip=None):
     positions = torch.arange(lengths[0], device=tasks.X.device)
     mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
     return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1])
+
+
+def _detached(*parts):
+    return tuple(part if part is None else part.detach() for part in parts)
 
 
 def _stack(parts):

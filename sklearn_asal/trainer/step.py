@@ -93,7 +93,7 @@ def ascent(network, tasks, preset):
         Objective, share of queries with noise-free ``q < 0`` (nan without safety), and the
         gradient of one parameter after the other. Nothing waits for the device.
     """
-    rollout = simulate(network, tasks, clip=preset.clip_query or None)
+    rollout = simulate(network, tasks, preset.clip_query or None, preset.through_time)
     score = objective(preset.objective, rollout, tasks, preset.gamma).mean()
     gradient = torch.autograd.grad(-score, list(network.parameters()))
     unsafe = torch.full_like(score, torch.nan)

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from sklearn_asal.exceptions import PolicyFileError, PolicyNotFoundError
 from sklearn_asal.policies import load_policy, save_policy, shipped
-from sklearn_asal.policies.checkpoint import load_any
+from sklearn_asal.policies.checkpoint import load_any, locate, resolve
 from sklearn_asal.policies.network import PolicyNetwork
 
 
@@ -141,3 +141,21 @@ def test_shipped(safe, name):
     assert load_any(f"safe-{name}" if safe else name)[0] is network
     for key in ("n_init", "max_budget", "noise_std", "preset", "steps_done", "validation"):
         assert key in header
+
+
+def test_a_folder_is_not_a_policy(tmp_path):
+    for find in (lambda: locate(tmp_path, safe=True), lambda: resolve(tmp_path)):
+        with pytest.raises(PolicyNotFoundError, match="is a folder; .*policy.safetensors"):
+            find()
+
+
+def test_early_files_are_not_read_as_others(path):
+    """They pooled by a sum with a factor, which is another function of the same weights."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    header = json.loads(metadata["header"])
+    del header["architecture"]["pooling"]
+    save_file(weights, path, metadata | {"header": json.dumps(header)})
+    with pytest.raises(PolicyFileError, match="early version"):
+        load_policy(path, safe=True)

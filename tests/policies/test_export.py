@@ -46,7 +46,8 @@ def compare(policy, safe, file):
     "options",
     [
         {},
-        {"safe": False, "output": "tanh"},
+        {"safe": False, "output": "tanh", "pooling": "sum"},
+        {"n_features": 1, "output": "sin"},
         {"budget": False, "layers": 3},
         {"n_features": 7, "standardize": False, "heads": 4},
     ],

@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from sklearn_asal.policies.network import AttentionLayer, PolicyNetwork
 
 
+OUTPUTS = ["clip", "tanh", "sin"]
+
+
 def data(n_features, batch, n, seed=0):
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand((batch, n, n_features), generator=generator)
@@ -76,7 +79,7 @@ def test_budget_matters_only_with_its_encoder():
 
 
 @settings(deadline=None, max_examples=25)
-@given(n=st.integers(1, 12), seed=st.integers(0, 1000), output=st.sampled_from(["sin", "tanh"]))
+@given(n=st.integers(1, 12), seed=st.integers(0, 1000), output=st.sampled_from(OUTPUTS))
 def test_order_is_of_no_consequence(n, seed, output):
     budget, X, y, z = data(2, 3, n, seed)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(n))
@@ -90,11 +93,15 @@ def test_order_is_of_no_consequence(n, seed, output):
 
 
 @settings(deadline=None, max_examples=25)
-@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), seed=st.integers(0, 1000))
-def test_masked_batch_equals_loop(lengths, seed):
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    seed=st.integers(0, 1000),
+    pooling=st.sampled_from(["sqrt", "sum"]),
+)
+def test_masked_batch_equals_loop(lengths, seed, pooling):
     budget, X, y, z = data(2, len(lengths), max(lengths), seed)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    policy = network()
+    policy = network(pooling=pooling)
     batched = policy(budget, X, y, z, mask)
     for i, n in enumerate(lengths):
         single = policy(budget[i : i + 1], X[i : i + 1, :n], y[i : i + 1, :n], z[i : i + 1, :n])
@@ -110,7 +117,7 @@ def test_padding_is_never_read():
     torch.testing.assert_close(policy(budget, X, y, z, mask), expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("output", ["sin", "tanh"])
+@pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
 def test_inside_the_unit_cube(output, scale):
     budget, X, y, z = data(3, 50, 8)
@@ -133,6 +140,29 @@ def test_starts_near_the_centre():
     assert (result - 0.5).abs().max() < 0.25
 
 
-def test_unknown_output():
-    with pytest.raises(ValueError, match="output must be one of"):
-        PolicyNetwork(2, output="relu")
+@pytest.mark.parametrize("name", ["output", "pooling"])
+def test_unknown_choice(name):
+    with pytest.raises(ValueError, match=f"{name} must be one of"):
+        PolicyNetwork(2, **{name: "relu"})
+
+
+def test_copies_of_a_history_count_by_their_root():
+    """k copies of each observation attend to the same, so the pooled embedding grows by sqrt(k)."""
+    _, X, y, _ = data(2, 3, 4)
+    encoder = network(safe=False).history
+    once, thrice = (encoder(encoder.tokens(X.repeat(1, k, 1), y.repeat(1, k))) for k in (1, 3))
+    torch.testing.assert_close(thrice, 3**0.5 * once, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_is_projected_onto_the_cube():
+    """Whatever the answer, descent goes where the cube lets it, and is nowhere stuck."""
+    for target, moves in ((0.5, True), (2.0, False)):
+        policy = PolicyNetwork(1, safe=False)
+        torch.nn.init.constant_(policy.decision[-1].bias, 3.0)
+        budget, X, y, _ = data(1, 4, 3)
+        x = policy(budget, X, y)
+        assert (x == 1).all()
+        (x - target).square().sum().backward()
+        gradient = policy.decision[-1].bias.grad
+        # Half of 2 (1 - target) from each of four campaigns.
+        assert gradient.item() == pytest.approx(4 * (1 - target) if moves else 0.0)

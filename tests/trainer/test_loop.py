@@ -325,6 +325,8 @@ def test_missing_tensorboard_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(TrainingError, match=r"sklearn-asal\[tensorboard\]"):
         trainer(tmp_path, tensorboard=True).run()
+    # The folder is as it was, so that the run can be begun without.
+    assert not any(tmp_path.iterdir())
 
 
 SMALL_RUN = (

@@ -19,12 +19,7 @@ def test_round_trip_by_dimension():
 def test_paper_values():
     preset = PRESETS["safe-2d"]
     assert (preset.n_features, preset.n_init, preset.max_budget, preset.gamma) == (2, 5, 40, 0.05)
-    assert (preset.n_kernels, preset.n_functions, preset.n_noises, preset.n_fourier) == (
-        10,
-        5,
-        1,
-        100,
-    )
+    assert (preset.mean_variance, preset.safe_centre) == (Uniform(0.5, 0.5), Uniform(0.5, 0.5))
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 512, 8, 2)
 
 
@@ -47,7 +42,7 @@ def test_step_schedule_is_the_papers():
 def test_with_batch():
     assert Preset().with_batch(100).batch == 100
     with pytest.raises(ValueError, match="multiple of"):
-        Preset().with_batch(7)
+        Preset(n_functions=5).with_batch(7)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +52,8 @@ def test_with_batch():
         ("objective", "X"),
         ("schedule", "linear"),
         ("output", "relu"),
+        ("pooling", "max"),
+        ("safe_centre", Uniform(0.5, 1.1)),
         ("gamma", 1.0),
         ("lr", 0.0),
         ("average", 1.0),

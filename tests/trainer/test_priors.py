@@ -107,7 +107,9 @@ def test_safety_kernel_leaves_room_for_the_mean():
 
 def test_mean_has_zero_mean_and_unit_variance():
     """The constants of eqS-sech_mean are made for c = 1, w = 20, Q = I in two dimensions."""
-    mean = SafetyMean(torch.ones(1), torch.full((1, 2), 20.0), torch.eye(2)[None])
+    mean = SafetyMean(
+        torch.ones(1), torch.full((1, 2), 20.0), torch.eye(2)[None], torch.full((1, 2), 0.5)
+    )
     nodes, weights = np.polynomial.legendre.leggauss(60)
     nodes, weights = (nodes + 1) / 2, weights / 2
     x = torch.from_numpy(np.stack(np.meshgrid(nodes, nodes), -1).reshape(1, -1, 2))
@@ -120,22 +122,25 @@ def test_mean_has_zero_mean_and_unit_variance():
 
 
 def test_mean_formula():
-    means = draw_safety_means(torch.full((4,), 0.5).double(), 3, Uniform(5, 40), generator())
+    shape, centre = Uniform(5, 40), Uniform(0.2, 0.8)
+    means = draw_safety_means(torch.full((4,), 0.5).double(), 3, shape, centre, generator())
+    assert ((means.centre > 0.2) & (means.centre < 0.8)).all() and means.centre.std() > 0.05
     x = np.random.default_rng(0).random((4, 6, 3))
     result = means(torch.from_numpy(x)).numpy()
     for i in range(4):
         Q, w = means.Q[i].numpy(), means.w[i].numpy()
         np.testing.assert_allclose(Q.T @ Q, np.eye(3), atol=1e-12)
         for j in range(6):
-            u = Q.T @ (x[i, j] - 0.5)
+            u = Q.T @ (x[i, j] - means.centre[i].numpy())
             s = sum(w[d] * u[d] ** 2 for d in range(3)) / 3
             expected = 3.2 * math.sqrt(0.5) * (-0.47 + 1 / math.cosh(s))
             assert result[i, j] == pytest.approx(expected, abs=1e-12)
 
 
 def test_mean_is_safe_at_the_centre():
-    means = draw_safety_means(torch.full((200,), 0.5).double(), 7, Uniform(5, 40), generator())
-    assert (means(torch.full((200, 1, 7), 0.5).double()) > 0).all()
+    shape, centre = Uniform(5, 40), Uniform(0.1, 0.9)
+    means = draw_safety_means(torch.full((200,), 0.5).double(), 7, shape, centre, generator())
+    assert (means(means.centre[:, None]) > 0).all()
 
 
 def test_repeat_and_index():

@@ -52,6 +52,41 @@ def test_safe_initial_points():
     assert (batch.Z >= 0).float().mean() > 0.99
 
 
+def test_safe_region_elsewhere():
+    batch = tasks(SMALL.replace(safe_centre=Uniform(0.05, 0.95)), counts=(200, 1, 1))
+    centre = batch.safety_mean.centre.float()[:, None]
+    assert centre.min() < 0.1 and centre.max() > 0.9
+    assert ((batch.X - centre).abs() <= 0.1 + 1e-6).all()
+    assert ((batch.X >= 0) & (batch.X <= 1)).all()
+    assert (batch.Z >= 0).float().mean() > 0.99
+
+
+def test_gradient_without_the_way_through_time():
+    """Each query moves for its own sake: what it changes later is not counted."""
+    policy, batch = network(), tasks()
+    parameters = list(policy.parameters())
+
+    def score(X):
+        # Any function of inputs and measurements.
+        return (X.sum(-1) * (batch.f(X) + batch.q(X) ** 2)).sum()
+
+    rollout = simulate(policy, batch, through_time=False)
+    result = torch.autograd.grad(score(rollout.X), parameters)
+    X = rollout.X.detach().requires_grad_()
+    (wanted,) = torch.autograd.grad(score(X), X)
+    total = 0.0
+    for i, length in enumerate(batch.lengths):
+        for t in range(length):
+            n = rollout.n_init + t
+            seen = (part[i : i + 1, :n].detach() for part in (rollout.X, rollout.Y, rollout.Z))
+            x = policy(torch.tensor([length - t]), *seen)
+            total = total + (x[0] * wanted[i, n]).sum()
+    for ours, expected in zip(result, torch.autograd.grad(total, parameters), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-3)
+    through = torch.autograd.grad(score(simulate(policy, batch).X), parameters)
+    assert not torch.allclose(through[0], result[0], rtol=1e-2)
+
+
 def test_initial_measurements_are_noisy_values_of_the_functions():
     batch = tasks(counts=(400, 1, 1))
     residual = (batch.Y - batch.f(batch.X)) / batch.kernel.noise.sqrt()[:, None]
