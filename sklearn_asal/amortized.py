@@ -256,10 +256,12 @@ class _PolicyQuerier(BaseQuerier):
         if self._safe:
             _, unit, _, margin = self._at_unit_scale(X, y, z)
             safe = unit[margin >= 0]
-            if len(safe) and (np.abs(safe - 0.5).max(axis=1) > _CENTRAL).all():
+            low, high = _safe_centre(self._load(X.shape[1])[1])
+            far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL
+            if len(safe) and far.all():
                 found["bounds"] = (
                     SafetyWarning,
-                    "no observation in the middle of bounds is safe. Safe policies were trained on "
+                    "no observation in the middle of bounds is safe. This policy was trained on "
                     "systems that are safe there, and will go there: set bounds so that your safe "
                     "points lie around their middle, or use GPSafeQuerier.",
                 )
@@ -282,6 +284,12 @@ class _PolicyQuerier(BaseQuerier):
             tokens = _campaigns[self] = Tokens(runtime)
         with tokens.lock, one_thread():
             return runtime.decide(left, tokens(rows)[:, None])[0]
+
+
+def _safe_centre(header):
+    """Where, along each axis, the safe region was centred in training."""
+    centre = header.get("preset", {}).get("safe_centre", {})
+    return centre.get("low", 0.5), centre.get("high", 0.5)
 
 
 def _too_large(budget, longest):

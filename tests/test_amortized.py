@@ -24,7 +24,7 @@ from sklearn_asal import (
     SafetyWarning,
     amortized,
 )
-from sklearn_asal.policies import checkpoint
+from sklearn_asal.policies import checkpoint, load_policy, save_policy
 
 from .queriers import policy_file
 
@@ -162,6 +162,16 @@ def test_safe_points_far_from_the_middle_are_a_warning():
         AmortizedSafeQuerier(policy_file(True), bounds=(-0.2, 0.7)).fit(
             corner, [0, 1, 0], [1, 1, -1]
         )
+
+
+def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
+    file = tmp_path / "policy.safetensors"
+    header = {"preset": {"safe_centre": {"kind": "uniform", "low": 0.2, "high": 0.8}}}
+    network, old = load_policy(policy_file(True), safe=True)
+    save_policy(network, file, old | header)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AmortizedSafeQuerier(file).fit([[0.1, 0.9], [0.5, 0.5]], [0, 1], [1, -1])
 
 
 # ---- policies
