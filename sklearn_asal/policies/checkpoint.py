@@ -141,7 +141,7 @@ def locate(name_or_path, *, safe):
 
 
 def _not_a_folder(name_or_path):
-    if isinstance(name_or_path, (str, os.PathLike)) and name_or_path and Path(name_or_path).is_dir():
+    if isinstance(name_or_path, (str, os.PathLike)) and os.path.isdir(name_or_path):
         raise PolicyNotFoundError(
             f"policy {str(name_or_path)!r} is a folder; of a training run pass the file "
             f"{str(Path(name_or_path) / 'policy.safetensors')!r}."
@@ -198,8 +198,8 @@ def _of_kind(load, name_or_path, safe):
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
-            f"policy file {str(path)!r} holds a policy of the {kind} kind, but here a {wanted} one is "
-            f"needed; use {querier} with it."
+            f"policy file {str(path)!r} holds a policy of the {kind} kind, but a {wanted} one is "
+            f"needed here; use {querier} with it."
         )
     return loaded, header
 

@@ -132,9 +132,10 @@ class _Graph:
         x = "X"
         if standardize:
             x = self.add("Mul", self.add("Sub", x, np.float32(0.5)), np.float32(math.sqrt(12)))
-        parts = [self.encoder(x, "y", "history", setup, real, hidden_keys, root)]
+        shared = setup, real, hidden_keys, root
+        parts = [self.encoder(x, "y", "history", *shared)]
         if safe:
-            parts.append(self.encoder(x, "margin", "safety_history", setup, real, hidden_keys, root))
+            parts.append(self.encoder(x, "margin", "safety_history", *shared))
         if setup["budget"]:
             left = self.add("Unsqueeze", "budget", [1])
             if standardize:

@@ -28,7 +28,7 @@ def add_arguments(train):
     train.add_argument("--start-from", help="policy file whose weights to begin with")
     train.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, ...")
     train.add_argument("--threads", type=positive, help="CPU threads; default: one for each core")
-    train.add_argument("--minutes", type=positive_number, help="stop after this long; can be resumed")
+    train.add_argument("--minutes", type=positive_number, help="stop then; can be resumed")
     train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
     train.add_argument("--batch", type=positive, help="tasks a step; sets --n-kernels")
     train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")

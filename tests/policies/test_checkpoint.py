@@ -145,7 +145,7 @@ def test_shipped(safe, name):
 
 def test_a_folder_is_not_a_policy(tmp_path):
     for find in (lambda: locate(tmp_path, safe=True), lambda: resolve(tmp_path)):
-        with pytest.raises(PolicyNotFoundError, match="is a folder; .*policy.safetensors"):
+        with pytest.raises(PolicyNotFoundError, match=r"is a folder; .*policy\.safetensors"):
             find()
 
 
@@ -153,7 +153,7 @@ def test_early_files_are_not_read_as_others(path):
     """They pooled by a sum with a factor, which is another function of the same weights."""
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-        weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        weights = {name: file.get_tensor(name) for name in file.keys()}
     header = json.loads(metadata["header"])
     del header["architecture"]["pooling"]
     save_file(weights, path, metadata | {"header": json.dumps(header)})

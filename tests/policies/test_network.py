@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from sklearn_asal.policies.network import AttentionLayer, PolicyNetwork
 
-
 OUTPUTS = ["clip", "tanh", "sin"]
 
 
