@@ -251,10 +251,10 @@ class _PolicyQuerier(BaseQuerier):
         if budget is not None and budget > longest:
             warn_user(_too_large(budget, longest), DataScaleWarning)
 
-    def _complaints(self, X, y, z):
-        found = super()._complaints(X, y, z)
+    def _complaints(self, X, y, z, scaled):
+        found = super()._complaints(X, y, z, scaled)
         if self._safe:
-            _, unit, _, margin = self._at_unit_scale(X, y, z)
+            _, unit, _, margin = scaled
             safe = unit[margin >= 0]
             low, high = _safe_centre(self._load(X.shape[1])[1])
             far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL

@@ -289,9 +289,9 @@ class BaseQuerier(BaseEstimator):
         campaign, data = self._data(X, y, z, "query(X, y)")
         left = self._queries_left(budget, self.n_told_ if campaign else 0, n_queries)
         self._check_setup(data[0].shape[1], budget)
+        scaled = box, *history = self._at_unit_scale(*data)
         if not campaign:
-            self._warn(data)
-        box, *history = self._at_unit_scale(*data)
+            self._warn(data, scaled=scaled)
         view = None
         if pool is not None:
             if not isinstance(pool, CandidatePool):
@@ -409,9 +409,12 @@ class BaseQuerier(BaseEstimator):
             return int(state.integers(2**31))
         return int(check_random_state(state).randint(2**31 - 1))
 
-    def _complaints(self, X, y, z):
-        """What is odd about the data: ``{parameter to blame: (category, message)}``."""
-        _, unit, values, _ = self._at_unit_scale(X, y, z)
+    def _complaints(self, X, y, z, scaled):
+        """What is odd about the data: ``{parameter to blame: (category, message)}``.
+
+        ``scaled`` is ``_at_unit_scale(X, y, z)``.
+        """
+        _, unit, values, _ = scaled
         if not self._needs_unit_scale or is_auto(self.y_scale) or not off_scale(unit, values):
             return {}
         mean, deviation = moments(y)
@@ -424,14 +427,15 @@ class BaseQuerier(BaseEstimator):
         )
         return {"y_scale": (DataScaleWarning, message)}
 
-    def _warn(self, data, known=0):
+    def _warn(self, data, known=0, scaled=None):
         """Warn of what the first ``known`` observations did not show."""
         message = Box.of(self.bounds, data[0].shape[1]).complaint(data[0][known:])
         if message:
             warn_user(message, DataScaleWarning)
-        found = self._complaints(*data)
+        found = self._complaints(*data, scaled or self._at_unit_scale(*data))
         if found and known:
-            for parameter in self._complaints(*(p if p is None else p[:known] for p in data)):
+            before = [part if part is None else part[:known] for part in data]
+            for parameter in self._complaints(*before, self._at_unit_scale(*before)):
                 found.pop(parameter, None)
         for category, message in found.values():
             warn_user(message, category)
@@ -473,9 +477,9 @@ class SafeQuerierMixin:
     def _margin(self, z):
         return safety_margin(z, self.safety_threshold, self.safe_when, self.z_scale)
 
-    def _complaints(self, X, y, z):
-        found = super()._complaints(X, y, z)
-        _, unit, _, margin = self._at_unit_scale(X, y, z)
+    def _complaints(self, X, y, z, scaled):
+        found = super()._complaints(X, y, z, scaled)
+        _, unit, _, margin = scaled
         if self._needs_unit_scale and not is_auto(self.z_scale) and off_scale(unit, margin, 0.0):
             scales = margin_scales(z, self.safety_threshold, self.safe_when)
             found["z_scale"] = (
