@@ -3,20 +3,24 @@
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from numbers import Real
 
 import joblib
 import numpy as np
+from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
 from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
+from .recheck import probability_safe, typical_lengthscale
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
+_NEAR = 256  # rows of a pool that are asked whether they are safe
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
@@ -435,6 +439,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         measurement over the domain. "auto": root mean square distance of the
         measurements at hand from the limit. With several limits, columns of
         ``z``, a row's margin is the smallest, each in units of its own scale.
+    pool_safety : float or None, default=0.9
+        With a pool, the row taken is the nearest to the policy's proposal that is measured as
+        safe with this probability, by a Gaussian process on the margins, or the safest of the
+        256 nearest ones if none is; None takes the nearest row whatever it is.
 
     Attributes
     ----------
@@ -484,6 +492,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         y_loc=0.0,
         y_scale=1.0,
         z_scale=1.0,
+        pool_safety=0.9,
     ):
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -492,3 +501,20 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         self.safety_threshold = safety_threshold
         self.safe_when = safe_when
         self.z_scale = z_scale
+        self.pool_safety = pool_safety
+
+    def _check_setup(self, n_features, budget=None):
+        super()._check_setup(n_features, budget)
+        if self.pool_safety is not None:
+            check_scalar(self.pool_safety, "pool_safety", Real, min_val=0, max_val=1)
+
+    def _pick(self, view, point, X, margin):
+        if not self.pool_safety:
+            return view.nearest(point)
+        rows, points = view.near(point, _NEAR)
+        lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
+        with one_thread():
+            safe = probability_safe(X, margin[: len(X)], points, lengthscale)
+        enough = np.flatnonzero(safe >= self.pool_safety)
+        best = enough[0] if len(enough) else safe.argmax()
+        return int(rows[best]), points[best]

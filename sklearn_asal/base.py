@@ -350,7 +350,7 @@ class BaseQuerier(BaseEstimator):
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
             point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
-                index, point = view.nearest(point)
+                index, point = self._pick(view, point, X[:observed], margin)
                 view.spend(point)
                 indices.append(index)
             points.append(point)
@@ -361,6 +361,13 @@ class BaseQuerier(BaseEstimator):
             X, y = np.vstack([X, point]), np.append(y, y[like])
             margin = None if margin is None else np.append(margin, margin[[like]], axis=0)
         return np.array(points), np.array(indices, dtype=np.intp)
+
+    def _pick(self, view, point, X, margin):
+        """The row of a pool that is taken for a point, and the row itself, at unit scale.
+
+        ``X`` and the first of ``margin`` are what was observed, without guesses.
+        """
+        return view.nearest(point)
 
     def _queries_left(self, budget, told, n_queries):
         """Queries left, this one included; None if nobody stated a budget."""

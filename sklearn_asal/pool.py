@@ -177,6 +177,44 @@ class PoolView:
         """Mark as spent one row that equals a point of unit scale, if there is one left."""
         self._observed = np.vstack([self._observed, point])
 
+    def _check_left(self):
+        # Each observation spends one row at most, so counting them is rarely needed.
+        if len(self._observed) >= len(self._rows) and self.n_left == 0:
+            raise PoolExhaustedError(
+                f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
+                f"lie inside bounds and all of these have been measured or proposed. Stop here or "
+                "pass a pool with new candidates."
+            )
+
+    def near(self, point, n):
+        """The rows left that are near to a point, nearest first.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+        n : int
+            How many, if so many are left.
+
+        Returns
+        -------
+        indices : ndarray of shape (n_near,)
+            Rows of the pool.
+        points : ndarray of shape (n_near, n_features)
+            Those rows at unit scale.
+
+        Raises
+        ------
+        PoolExhaustedError
+            No row is left.
+        """
+        self._check_left()
+        spent = self._spent
+        distances, found = self._tree.query(point, k=min(n + len(spent), len(self._rows)))
+        distances, found = np.atleast_1d(distances), np.atleast_1d(found)
+        found = found[np.lexsort((self._rows[found], distances))]
+        left = np.array([i for i in found if i not in spent][:n], dtype=np.intp)
+        return self._rows[left], self._tree.data[left]
+
     def nearest(self, point):
         """The row left that is nearest to a point, in Euclidean distance at unit scale.
 
@@ -196,13 +234,7 @@ class PoolView:
         PoolExhaustedError
             No row is left.
         """
-        # Each observation spends one row at most, so counting them is rarely needed.
-        if len(self._observed) >= len(self._rows) and self.n_left == 0:
-            raise PoolExhaustedError(
-                f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
-                f"lie inside bounds and all of these have been measured or proposed. Stop here or "
-                "pass a pool with new candidates."
-            )
+        self._check_left()
         n, k = len(self._rows), 1
         while True:
             k = min(2 * k, n)

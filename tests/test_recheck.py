@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.recheck import FACTORS, NOISES, probability_safe, typical_lengthscale
+
+from .queriers import policy_file
+
+rng = np.random.default_rng(0)
+X = rng.random((12, 2))
+MARGIN = np.sin(5 * X[:, 0]) + X[:, 1] - 0.5
+
+
+@pytest.mark.parametrize("lengthscale", [0.3, np.array([0.2, 0.5])])
+def test_average_of_scikit_learn_s_processes(lengthscale):
+    candidates = rng.random((30, 2))
+    evidence, safe = [], []
+    for factor in FACTORS:
+        for noise in NOISES:
+            kernel = RBF(factor * lengthscale) + WhiteKernel(noise**2)
+            model = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, MARGIN)
+            mean, std = model.predict(candidates, return_std=True)
+            evidence.append(model.log_marginal_likelihood_value_)
+            safe.append(norm.cdf(mean / std))
+    weights = np.exp(np.array(evidence) - max(evidence))
+    expected = weights @ np.array(safe) / weights.sum()
+    result = probability_safe(X, MARGIN, candidates, lengthscale)
+    np.testing.assert_allclose(result, expected, atol=1e-7)
+
+
+def test_extreme_margins_stay_finite():
+    safe = probability_safe(np.repeat(X, 2, axis=0), np.repeat(1e300 * MARGIN, 2), X, 0.3)
+    assert ((safe >= 0) & (safe <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [
+        (None, 0.3),
+        ({"kind": "shifted-exponential", "shift": 0.1, "rate": 10.0}, 0.2),
+        ({"kind": "uniform", "low": [0.1, 0.3], "high": [0.3, 0.5]}, [0.2, 0.4]),
+    ],
+)
+def test_typical_lengthscale(prior, expected):
+    header = {} if prior is None else {"preset": {"safety_lengthscale": prior}}
+    np.testing.assert_allclose(typical_lengthscale(header), expected)
+
+
+def test_the_nearest_row_that_is_safe_enough_is_taken():
+    file = policy_file(True)
+    free = AmortizedSafeQuerier(file).query(X, MARGIN, MARGIN)[0]
+    pool = rng.random((400, 2))
+    order = np.argsort(np.linalg.norm(pool - free, axis=1))
+    near = order[:256]
+    safe = probability_safe(X, MARGIN, pool[near], 0.3)
+    # A level that the nearest rows miss, one that none reaches, and none.
+    level = np.sort(safe)[-20]
+    assert safe[0] < level
+    for wanted, expected in (
+        (level, near[np.flatnonzero(safe >= level)[0]]),
+        (1.0, near[safe.argmax()]),
+        (None, order[0]),
+    ):
+        querier = AmortizedSafeQuerier(file, pool_safety=wanted)
+        _, index = querier.query(X, MARGIN, MARGIN, pool=pool, return_indices=True)
+        assert index == [expected]
+
+
+def test_a_measured_row_is_not_taken_again():
+    querier = AmortizedSafeQuerier(policy_file(True), pool_safety=0.99).fit(X, MARGIN, MARGIN)
+    pool = np.vstack([X, rng.random((3, 2))])
+    found = querier.query(pool=pool, n_queries=3, return_indices=True)[1]
+    assert sorted(found) == [12, 13, 14]
+
+
+@pytest.mark.parametrize(("value", "error"), [(1.5, ValueError), ("high", TypeError)])
+def test_bad_level(value, error):
+    with pytest.raises(error, match="pool_safety"):
+        AmortizedSafeQuerier(policy_file(True), pool_safety=value).query(X, MARGIN, MARGIN)
