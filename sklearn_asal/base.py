@@ -375,8 +375,6 @@ class BaseQuerier(BaseEstimator):
         if stated is None:
             return None
         left = check_scalar(stated, "budget", Integral) - (told if budget is None else 0)
-        if left < 0 and budget is not None:
-            raise BudgetExhaustedError(f"budget must be at least {n_queries}, got {left}.")
         if left < n_queries:
             spent = f" ({told} of budget={self.budget} are told)" if budget is None else ""
             raise BudgetExhaustedError(

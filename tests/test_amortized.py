@@ -328,7 +328,6 @@ def test_many_takes_what_query_takes():
         ([(X, Y, Z), (X * np.nan, Y, Z)], None, "campaign 1: .*X contains NaN"),
         ([(X, Y, Z), (X[:, :1], Y, Z)], None, r"campaign 1: X has shape \(3, 1\)"),
         ([(X, Y, Z)] * 2, [1, 0], "campaign 1: 0 queries are left"),
-        ([(X, Y, Z)], -1, "campaign 0: budget must be at least 1, got -1"),
         ([(X[:, :1], Y, Z)], None, "takes 2"),
     ],
 )
