@@ -308,13 +308,17 @@ def test_tensorboard_gets_the_numbers_of_the_log(tmp_path, monkeypatch):
     written = []
 
     class Writer:
+        def __init__(self, folder, purge_step):
+            assert folder == tmp_path / "tensorboard"
+            assert purge_step == 1
+
         def add_scalar(self, name, value, step):
             written.append((name, value, step))
 
         def flush(self):
             pass
 
-    monkeypatch.setattr(loop, "_summary_writer", lambda folder, step: Writer())
+    monkeypatch.setattr(loop, "_summary_writer", lambda: Writer)
     trainer(tmp_path, tensorboard=True).run()
     for row in log(tmp_path):
         assert ("objective", float(row["objective"]), int(row["step"])) in written

@@ -106,13 +106,16 @@ def test_spread_lengths_hold_every_length():
     assert sum(spread_lengths(40, 40)) == 20 * 41
 
 
-def test_gradient_is_that_of_the_objective():
-    """Against the loss written out, and finite differences along a direction."""
+@pytest.mark.parametrize("through_time", [False, True])
+@pytest.mark.parametrize("name", ["S_H", "S_Hmean"])
+def test_gradient_is_that_of_the_objective(name, through_time):
+    """Against the loss written out."""
     (tasks,) = next(supply())
     policy = network(SAFE)
-    plain = SAFE.replace(clip_query=0.0)
+    plain = SAFE.replace(objective=name, clip_query=0.0, through_time=through_time)
     policy.zero_grad()
-    score = objective("S_H", simulate(policy, tasks), tasks, SAFE.gamma).mean()
+    rollout = simulate(policy, tasks, through_time=through_time)
+    score = objective(name, rollout, tasks, SAFE.gamma).mean()
     (-score).backward()
     flat = ascent(policy, tasks, plain)
     expected = torch.cat([p.grad.flatten() for p in policy.parameters()])
