@@ -254,7 +254,8 @@ class BaseQuerier(BaseEstimator):
             The only points that may be proposed. The one nearest to the free
             proposal is returned, by Euclidean distance with the bounds scaled
             to the unit cube, among rows inside the bounds that are not among
-            the observations (see :class:`CandidatePool`).
+            the observations (see :class:`CandidatePool`); of safe policies, among
+            those that are safe enough (``pool_safety``).
         n_queries : int, default=1
             Number of points. They are chosen one after another; each enters the
             history of the next with the outcome of the observation nearest to
