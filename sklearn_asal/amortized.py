@@ -20,7 +20,8 @@ from .surrogates.threads import one_thread
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
-_NEAR = 256  # rows of a pool that are asked whether they are safe
+# Rows of a pool that are asked whether they are safe; mostly a few are enough.
+_NEAR = 4, 256
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
@@ -511,10 +512,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _pick(self, view, point, X, margin):
         if not self.pool_safety:
             return view.nearest(point)
-        rows, points = view.near(point, _NEAR)
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
-        with one_thread():
-            safe = probability_safe(X, margin[: len(X)], points, lengthscale)
-        enough = np.flatnonzero(safe >= self.pool_safety)
-        best = enough[0] if len(enough) else safe.argmax()
-        return int(rows[best]), points[best]
+        for n in _NEAR:
+            rows, points = view.near(point, n)
+            with one_thread():
+                safe = probability_safe(X, margin[: len(X)], points, lengthscale)
+            enough = np.flatnonzero(safe >= self.pool_safety)
+            if len(enough):
+                return int(rows[enough[0]]), points[enough[0]]
+        return int(rows[safe.argmax()]), points[safe.argmax()]
