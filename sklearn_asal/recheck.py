@@ -1,7 +1,6 @@
 """Whether rows of a pool near to a proposal are safe: Gaussian processes that need no fitting."""
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import ndtr
 
 # What the typical lengthscale is multiplied by, and noise standard deviations at unit scale.
@@ -33,18 +32,18 @@ def probability_safe(X, margin, candidates, lengthscale):
     """
     among, across = (_square_distances(X / lengthscale, Z / lengthscale) for Z in (X, candidates))
     known = np.clip(margin, -LARGEST, LARGEST)
-    evidence, safe = [], []
-    for factor in FACTORS:
-        K, k = (np.exp(-0.5 / factor**2 * square) for square in (among, across))
-        for noise in NOISES:
-            L = np.linalg.cholesky(K + noise**2 * np.eye(len(X)))
-            solved = solve_triangular(L, np.column_stack([known, k]), lower=True)
-            w, V = solved[:, 0], solved[:, 1:]
-            evidence.append(-0.5 * w @ w - np.log(np.diag(L)).sum())
-            variance = np.maximum(1 - (V**2).sum(axis=0), 0) + noise**2
-            safe.append(ndtr(V.T @ w / np.sqrt(variance)))
-    weights = np.exp(np.array(evidence) - max(evidence))
-    return weights @ np.array(safe) / weights.sum()
+    scale = -0.5 / np.square(FACTORS)[:, None, None]
+    noise = np.square(NOISES)[:, None, None]
+    # (factors, noises, n, n), factorised at once.
+    K = np.exp(scale * among)[:, None] + noise * np.eye(len(X))
+    whitener = np.linalg.inv(np.linalg.cholesky(K))
+    V = whitener @ np.exp(scale * across)[:, None]
+    w = whitener @ known
+    evidence = np.log(np.diagonal(whitener, axis1=-2, axis2=-1)).sum(-1) - 0.5 * (w**2).sum(-1)
+    variance = np.maximum(1 - (V**2).sum(axis=-2), 0) + noise[..., 0]
+    safe = ndtr((w[..., None, :] @ V)[..., 0, :] / np.sqrt(variance))
+    weights = np.exp(evidence - evidence.max())
+    return (weights[..., None] * safe).sum(axis=(0, 1)) / weights.sum()
 
 
 def typical_lengthscale(header):
