@@ -258,18 +258,6 @@ class _PolicyQuerier(BaseQuerier):
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
-        if self._safe:
-            _, unit, _, margin = scaled
-            safe = unit[margin >= 0]
-            low, high = _safe_centre(self._load(X.shape[1])[1])
-            far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL
-            if len(safe) and far.all():
-                found["bounds"] = (
-                    SafetyWarning,
-                    "no observation in the middle of bounds is safe. This policy was trained on "
-                    "systems that are safe there, and will go there: set bounds so that your safe "
-                    "points lie around their middle, or use GPSafeQuerier.",
-                )
         if self.budget is None:
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]
@@ -508,6 +496,21 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         super()._check_setup(n_features, budget)
         if self.pool_safety is not None:
             check_scalar(self.pool_safety, "pool_safety", Real, min_val=0, max_val=1)
+
+    def _complaints(self, X, y, z, scaled):
+        found = super()._complaints(X, y, z, scaled)
+        _, unit, _, margin = scaled
+        safe = unit[margin >= 0]
+        low, high = _safe_centre(self._load(X.shape[1])[1])
+        far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL
+        if len(safe) and far.all():
+            found["bounds"] = (
+                SafetyWarning,
+                "no observation in the middle of bounds is safe. This policy was trained on "
+                "systems that are safe there, and will go there: set bounds so that your safe "
+                "points lie around their middle, or use GPSafeQuerier.",
+            )
+        return found
 
     def _pick(self, view, point, X, margin):
         if not self.pool_safety:

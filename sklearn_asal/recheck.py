@@ -1,6 +1,7 @@
 """Whether rows of a pool near to a proposal are safe: Gaussian processes that need no fitting."""
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
 # What the typical lengthscale is multiplied by, and noise standard deviations at unit scale.
@@ -30,7 +31,9 @@ def probability_safe(X, margin, candidates, lengthscale):
     -------
     ndarray of shape (m,)
     """
-    among, across = (_square_distances(X / lengthscale, Z / lengthscale) for Z in (X, candidates))
+    scaled = X / lengthscale
+    among = cdist(scaled, scaled, "sqeuclidean")
+    across = cdist(scaled, candidates / lengthscale, "sqeuclidean")
     known = np.clip(margin, -LARGEST, LARGEST)
     scale = -0.5 / np.square(FACTORS)[:, None, None]
     noise = np.square(NOISES)[:, None, None]
@@ -65,7 +68,3 @@ def typical_lengthscale(header):
     if prior["kind"] == "shifted-exponential":
         return part["shift"] + 1 / part["rate"]
     return 0.5 * (part["low"] + part["high"])
-
-
-def _square_distances(A, B):
-    return ((A[:, None] - B[None]) ** 2).sum(axis=-1)

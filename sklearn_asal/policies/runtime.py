@@ -14,6 +14,8 @@ def _clip(h):
 
 
 _OUTPUTS = {"clip": _clip, "tanh": np.tanh, "sin": np.sin}
+#: What an architecture can choose from.
+CHOICES = {"pooling": ("sqrt", "sum"), "output": tuple(_OUTPUTS)}
 
 
 def complete(architecture):
@@ -25,7 +27,7 @@ def complete(architecture):
         An unknown argument, or a value that makes no network.
     """
     full = _complete(**architecture)
-    for key, known in (("output", _OUTPUTS), ("pooling", ("sqrt", "sum"))):
+    for key, known in CHOICES.items():
         if full[key] not in known:
             raise ValueError(f"{key} must be one of {', '.join(known)}, got {full[key]!r}")
     if full["embedding"] % full["heads"]:

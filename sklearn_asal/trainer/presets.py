@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 
+from ..policies.runtime import CHOICES
 from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
@@ -119,8 +120,7 @@ class Preset:
         for name, choices in {
             "objective": tuple(OBJECTIVES),
             "schedule": ("cosine", "step"),
-            "pooling": ("sqrt", "sum"),
-            "output": ("clip", "tanh", "sin"),
+            **CHOICES,
         }.items():
             if getattr(self, name) not in choices:
                 raise ValueError(
