@@ -14,14 +14,14 @@ from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
-from .recheck import probability_safe, typical_lengthscale
+from .recheck import MarginProcesses, typical_lengthscale
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
 # Rows of a pool that are asked whether they are safe; mostly a few are enough.
-_NEAR = 4, 256
+_NEAR = 4, 64, 2048
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
@@ -66,8 +66,7 @@ class _PolicyQuerier(BaseQuerier):
         runtime, _ = checkpoint.load_runtime(name_or_path, safe=cls._safe)
         # Once for nothing, so that the first query is as quick as any.
         with one_thread():
-            rows = np.zeros((1 + runtime.safe, 1, runtime.n_features + 1), runtime.dtype)
-            runtime.decide(1.0, runtime.tokens(rows)[:, None])
+            runtime(1.0, np.zeros((1, 1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1, 1)))
         return cls(name_or_path, **params)
 
     @property
@@ -265,6 +264,11 @@ class _PolicyQuerier(BaseQuerier):
             found["budget"] = (DataScaleWarning, _too_large(self.budget, longest))
         return found
 
+    def _pool_weights(self, n_features):
+        scale = typical_lengthscale(self._load(n_features)[1], "lengthscale")
+        # One for all features is none: only ratios matter.
+        return None if np.ndim(scale) == 0 else scale.min() / scale
+
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
         rows = runtime.rows(X, y, margin, _LARGEST)
@@ -431,7 +435,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     pool_safety : float or None, default=0.9
         With a pool, the row taken is the nearest to the policy's proposal that is measured as
         safe with this probability, by a Gaussian process on the margins, or the safest of the
-        256 nearest ones if none is; None takes the nearest row whatever it is.
+        2,048 nearest ones if none is; None takes the nearest row whatever it is.
 
     Attributes
     ----------
@@ -516,10 +520,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         if not self.pool_safety:
             return view.nearest(point)
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
+        with one_thread():
+            processes = MarginProcesses(X, margin[: len(X)], lengthscale)
         for n in _NEAR:
             rows, points = view.near(point, n)
             with one_thread():
-                safe = probability_safe(X, margin[: len(X)], points, lengthscale)
+                safe = processes.probability_safe(points)
             enough = np.flatnonzero(safe >= self.pool_safety)
             if len(enough):
                 return int(rows[enough[0]]), points[enough[0]]

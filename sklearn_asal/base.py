@@ -253,7 +253,8 @@ class BaseQuerier(BaseEstimator):
         pool : array-like of shape (n_candidates, n_features) or CandidatePool, default=None
             The only points that may be proposed. The one nearest to the free
             proposal is returned, by Euclidean distance with the bounds scaled
-            to the unit cube, among rows inside the bounds that are not among
+            to the unit cube (and for policies of one system, each feature by
+            its typical lengthscale), among rows inside the bounds that are not among
             the observations (see :class:`CandidatePool`); of safe policies, among
             those that are safe enough (``pool_safety``).
         n_queries : int, default=1
@@ -298,7 +299,7 @@ class BaseQuerier(BaseEstimator):
             if not isinstance(pool, CandidatePool):
                 pool = CandidatePool(pool)
             check_features(self, pool, pool.X.shape[1], "pool", data[0].shape[1])
-            view = PoolView(pool, box, history[0])
+            view = PoolView(pool, box, history[0], self._pool_weights(data[0].shape[1]))
             if view.n_outside:
                 warn_user(
                     f"{view.n_outside} of the {len(pool)} rows of the pool lie outside bounds and "
@@ -362,6 +363,10 @@ class BaseQuerier(BaseEstimator):
             X, y = np.vstack([X, point]), np.append(y, y[like])
             margin = None if margin is None else np.append(margin, margin[[like]], axis=0)
         return np.array(points), np.array(indices, dtype=np.intp)
+
+    def _pool_weights(self, n_features):
+        """What a distance along each feature counts when a row is sought for a point."""
+        return None
 
     def _pick(self, view, point, X, margin):
         """The row of a pool that is taken for a point, and the row itself, at unit scale.

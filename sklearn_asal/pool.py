@@ -64,21 +64,22 @@ class CandidatePool:
         # The tree is quicker to build than to ship.
         return {**self.__dict__, "_indexed": None}
 
-    def _index(self, box):
-        """The k-d tree of the rows inside a box, which rows those are, and what it was asked."""
-        limits = (*box.lower, *box.upper)
+    def _index(self, box, weights):
+        """The k-d tree of the rows inside a box, their points, which they are, what was asked."""
+        limits = (*box.lower, *box.upper, *weights)
         indexed = self._indexed  # read once: another thread may replace it
         if indexed is None or indexed[0] != limits:
             rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
-            tree = None
+            tree = points = None
             if len(rows):
+                points = box.to_unit(self.X[rows])
                 # A balanced tree takes longer to build and answers no faster here.
-                rough = cKDTree(box.to_unit(self.X[rows]), balanced_tree=False)
+                order = cKDTree(points * weights, balanced_tree=False).indices
                 # In the order of its leaves the data of a leaf are side by side in memory.
-                rows = rows[rough.indices]
-                data = np.ascontiguousarray(rough.data[rough.indices])
+                rows, points = rows[order], np.ascontiguousarray(points[order])
+                data = points if (weights == 1).all() else points * weights
                 tree = cKDTree(data, balanced_tree=False, leafsize=24)
-            indexed = self._indexed = (limits, tree, rows, {})
+            indexed = self._indexed = (limits, tree, points, rows, {})
         return indexed[1:]
 
 
@@ -94,6 +95,8 @@ class PoolView:
         Rows outside it do not take part.
     observed : ndarray of shape (n, n_features)
         Observed inputs, at unit scale.
+    weights : ndarray of shape (n_features,), optional
+        What a distance along each feature counts, by default 1.
 
     Raises
     ------
@@ -101,8 +104,10 @@ class PoolView:
         No row lies inside the box.
     """
 
-    def __init__(self, pool, box, observed):
-        self._tree, self._rows, self._answers = pool._index(box)
+    def __init__(self, pool, box, observed, weights=None):
+        self._weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
+        index = pool._index(box, self._weights)
+        self._tree, self._points, self._rows, self._answers = index
         if self._tree is None:
             raise PoolExhaustedError(
                 f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
@@ -132,17 +137,21 @@ class PoolView:
         if same is None:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
-            same = self._answers[key] = self._tree.query_ball_point(point, _SAME, p=np.inf)
+            reach = _SAME * self._weights.max()
+            found = self._tree.query_ball_point(point * self._weights, reach, p=np.inf)
+            apart = np.abs(self._points[found] - point).max(axis=1, initial=0.0)
+            same = [i for i, gap in zip(found, apart, strict=True) if gap <= _SAME]
+            self._answers[key] = same
         return same
 
     def _untouched(self, positions):
         """Whether no observation equals any of the rows, which then cannot be spent."""
-        apart = np.abs(self._observed[:, None] - self._tree.data[positions])
+        apart = np.abs(self._observed[:, None] - self._points[positions])
         return not (apart <= 2 * _SAME).all(axis=-1).any()
 
     def _closest(self, point, positions):
         """Position in the tree of the closest row, the first of equally close ones."""
-        distance = np.linalg.norm(self._tree.data[positions] - point, axis=1)
+        distance = np.linalg.norm((self._points[positions] - point) * self._weights, axis=1)
         _, _, best = min(zip(distance, self._rows[positions], positions, strict=True))
         return best
 
@@ -171,7 +180,7 @@ class PoolView:
     @property
     def points(self):
         """Those rows at unit scale, ``(n_left, n_features)``; costs a pass over the pool."""
-        return self._tree.data[self._left()]
+        return self._points[self._left()]
 
     def spend(self, point):
         """Mark as spent one row that equals a point of unit scale, if there is one left."""
@@ -209,14 +218,15 @@ class PoolView:
         """
         self._check_left()
         spent = self._spent
-        distances, found = self._tree.query(point, k=min(n + len(spent), len(self._rows)))
+        k = min(n + len(spent), len(self._rows))
+        distances, found = self._tree.query(point * self._weights, k=k)
         distances, found = np.atleast_1d(distances), np.atleast_1d(found)
         found = found[np.lexsort((self._rows[found], distances))]
         left = np.array([i for i in found if i not in spent][:n], dtype=np.intp)
-        return self._rows[left], self._tree.data[left]
+        return self._rows[left], self._points[left]
 
     def nearest(self, point):
-        """The row left that is nearest to a point, in Euclidean distance at unit scale.
+        """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.
 
         Parameters
         ----------
@@ -238,7 +248,7 @@ class PoolView:
         n, k = len(self._rows), 1
         while True:
             k = min(2 * k, n)
-            distances, found = self._tree.query(point, k=k)
+            distances, found = self._tree.query(point * self._weights, k=k)
             distances, found = np.atleast_1d(distances), np.atleast_1d(found)
             if self._untouched(found):
                 left = np.ones(k, dtype=bool)
@@ -252,4 +262,4 @@ class PoolView:
                     break
         tied = found[left & (distances <= limit)]
         best = self._closest(point, tied)
-        return int(self._rows[best]), self._tree.data[best].copy()
+        return int(self._rows[best]), self._points[best].copy()

@@ -28,11 +28,11 @@ def policy_file(safe, n_features=2):
     import torch
 
     from sklearn_asal.policies.checkpoint import save_policy
-    from sklearn_asal.policies.network import PolicyNetwork
+    from sklearn_asal.policies.reader import ReaderNetwork
 
     with torch.random.fork_rng():
         torch.manual_seed(n_features)
-        network = PolicyNetwork(
+        network = ReaderNetwork(
             n_features, safe, embedding=16, hidden=32, heads=2, output="tanh", centre_gain=2.0
         )
     path = Path(_folder.name) / f"{'safe' if safe else 'plain'}-{n_features}.safetensors"

@@ -21,7 +21,7 @@ def rows(max_size, n_features=2):
     return st.integers(1, max_size).flatmap(lambda n: arrays(float, (n, n_features), elements=grid))
 
 
-def brute_force(X, observed, point):
+def brute_force(X, observed, point, weights=1.0):
     """Row nearest to a point among those left: strike one row off for each observation."""
     left = list(range(len(X)))
     for seen in observed:
@@ -30,14 +30,19 @@ def brute_force(X, observed, point):
             left.remove(same[0])
     if not left:
         return None, left
-    distance = ((X[left] - point) ** 2).sum(axis=1)
+    distance = (((X[left] - point) * weights) ** 2).sum(axis=1)
     return left[int(distance.argmin())], left
 
 
-@given(X=rows(30), observed=rows(12), point=arrays(float, 2, elements=grid))
-def test_nearest_equals_brute_force(X, observed, point):
-    expected, left = brute_force(X, observed, point)
-    view = PoolView(CandidatePool(X), Box(None, 2), observed)
+@given(
+    X=rows(30),
+    observed=rows(12),
+    point=arrays(float, 2, elements=grid),
+    weights=st.sampled_from([(1.0, 1.0), (1.0, 0.25), (0.5, 1.0)]),
+)
+def test_nearest_equals_brute_force(X, observed, point, weights):
+    expected, left = brute_force(X, observed, point, weights)
+    view = PoolView(CandidatePool(X), Box(None, 2), observed, weights)
     assert view.n_left == len(left)
     np.testing.assert_array_equal(view.indices, left)
     np.testing.assert_array_equal(view.points, X[left].reshape(-1, 2))
@@ -66,6 +71,14 @@ def test_nearest_of_many_campaigns_equals_brute_force(seed, n_features, n):
                 index, row = PoolView(pool, box, observed).nearest(point)
                 assert index == expected
                 np.testing.assert_array_equal(row, X[expected])
+
+
+def test_weights_may_change_between_queries():
+    """One pool serves queriers that weigh the features in different ways."""
+    pool, box, none = CandidatePool([[0.0, 0.5], [0.3, 0.0]]), Box(None, 2), np.empty((0, 2))
+    for weights, expected in (((1, 0.1), 0), (None, 1), ((0.1, 1), 1), ((1, 0.1), 0)):
+        assert PoolView(pool, box, none, weights).nearest(np.zeros(2))[0] == expected
+        assert PoolView(pool, box, none, weights).near(np.zeros(2), 2)[0][0] == expected
 
 
 @given(X=rows(30, 3), point=arrays(float, 3, elements=st.floats(0, 1)))

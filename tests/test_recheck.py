@@ -5,7 +5,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from sklearn_asal import AmortizedSafeQuerier
-from sklearn_asal.recheck import FACTORS, NOISES, probability_safe, typical_lengthscale
+from sklearn_asal.recheck import FACTORS, NOISES, MarginProcesses, typical_lengthscale
 
 from .queriers import policy_file
 
@@ -27,12 +27,14 @@ def test_average_of_scikit_learn_s_processes(lengthscale):
             safe.append(norm.cdf(mean / std))
     weights = np.exp(np.array(evidence) - max(evidence))
     expected = weights @ np.array(safe) / weights.sum()
-    result = probability_safe(X, MARGIN, candidates, lengthscale)
+    result = MarginProcesses(X, MARGIN, lengthscale).probability_safe(candidates)
     np.testing.assert_allclose(result, expected, atol=1e-7)
 
 
 def test_extreme_margins_stay_finite():
-    safe = probability_safe(np.repeat(X, 2, axis=0), np.repeat(1e300 * MARGIN, 2), X, 0.3)
+    safe = MarginProcesses(
+        np.repeat(X, 2, axis=0), np.repeat(1e300 * MARGIN, 2), 0.3
+    ).probability_safe(X)
     assert ((safe >= 0) & (safe <= 1)).all()
 
 
@@ -42,6 +44,7 @@ def test_extreme_margins_stay_finite():
         (None, 0.3),
         ({"kind": "shifted-exponential", "shift": 0.1, "rate": 10.0}, 0.2),
         ({"kind": "uniform", "low": [0.1, 0.3], "high": [0.3, 0.5]}, [0.2, 0.4]),
+        ({"kind": "log-uniform", "low": 0.1, "high": 1.0}, 0.9 / np.log(10)),
     ],
 )
 def test_typical_lengthscale(prior, expected):
@@ -54,8 +57,8 @@ def test_the_nearest_row_that_is_safe_enough_is_taken():
     free = AmortizedSafeQuerier(file).query(X, MARGIN, MARGIN)[0]
     pool = rng.random((400, 2))
     order = np.argsort(np.linalg.norm(pool - free, axis=1))
-    near = order[:256]
-    safe = probability_safe(X, MARGIN, pool[near], 0.3)
+    near = order[:400]
+    safe = MarginProcesses(X, MARGIN, 0.3).probability_safe(pool[near])
     # A level that the nearest rows miss, one that none reaches, and none.
     level = np.sort(safe)[-20]
     assert safe[0] < level
@@ -67,6 +70,20 @@ def test_the_nearest_row_that_is_safe_enough_is_taken():
         querier = AmortizedSafeQuerier(file, pool_safety=wanted)
         _, index = querier.query(X, MARGIN, MARGIN, pool=pool, return_indices=True)
         assert index == [expected]
+
+
+def test_policies_of_one_system_weigh_the_features():
+    """By the lengthscales that they know; rows are compared where the function varies."""
+    querier = AmortizedSafeQuerier("7d-fluid")
+    scale = typical_lengthscale(querier._load(7)[1], "lengthscale")
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0.4, 0.6, (10, 7)), 0.3 * rng.standard_normal(10)
+    pool = rng.random((500, 7))
+    free = querier.query(X, y, y + 1)[0]
+    querier.set_params(pool_safety=None)
+    _, index = querier.query(X, y, y + 1, pool=pool, return_indices=True)
+    assert index == np.linalg.norm((pool - free) / scale, axis=1).argmin()
+    assert index != np.linalg.norm(pool - free, axis=1).argmin()
 
 
 def test_a_measured_row_is_not_taken_again():

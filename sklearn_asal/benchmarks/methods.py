@@ -48,6 +48,9 @@ METHODS = {
 # The tasks for which the paper gives sparse models 20 inducing points instead of 15.
 _LARGER = "engine", "fluid"
 
+# Shipped policies that were trained for one task, which "auto" would not take.
+_SPECIAL = {"fluid": "7d-fluid"}
+
 #: The methods of each suite. Those of "al" run on safe tasks, too, and take no notice of safety.
 SUITES = {
     suite: tuple(name for name, method in METHODS.items() if method.safe == (suite == "safe"))
@@ -65,7 +68,8 @@ def make(name, task, policy=None):
     task : Task
         Whose tolerance ``gamma`` safe Gaussian process methods take.
     policy : str or path-like, optional
-        Policy file of the amortised methods; by default the shipped policy that fits the data.
+        Policy file of the amortised methods; by default the shipped policy for the task's system,
+        or else the general one that fits the data.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def make(name, task, policy=None):
     querier = getattr(sklearn_asal, method.querier)(**method.params)
     if method.params.get("surrogate") == "sparse" and task.name in _LARGER:
         querier.set_params(surrogate=SparseGP(n_inducing=20))
-    settings = {"gamma": task.gamma, "policy": policy}
+    settings = {"gamma": task.gamma, "policy": policy or _SPECIAL.get(task.name)}
     known = querier.get_params()
     return querier.set_params(
         **{key: value for key, value in settings.items() if value is not None and key in known}

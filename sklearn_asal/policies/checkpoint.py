@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..exceptions import PolicyFileError, PolicyNotFoundError
-from .runtime import Runtime, check_weights, complete
+from .architecture import build, build_runtime, check_weights, complete
 
 FORMAT = "sklearn-asal-policy-1"
 
@@ -21,7 +21,7 @@ def save_policy(network, path, header=None):
 
     Parameters
     ----------
-    network : PolicyNetwork
+    network : PolicyNetwork or ReaderNetwork
     path : path-like
         Written to a temporary file first and renamed, so that a reader never
         sees half a policy.
@@ -160,7 +160,7 @@ def load_policy(name_or_path, *, safe):
 
     Returns
     -------
-    network : PolicyNetwork
+    network : PolicyNetwork or ReaderNetwork
         In evaluation mode, on the CPU. Shared between callers: treat it as read-only.
     header : dict
 
@@ -291,17 +291,15 @@ def read_weights(path):
 @functools.lru_cache(maxsize=16)
 def _runtime(path, mtime):
     header, weights = read_weights(path)
-    return Runtime(header["architecture"], weights), header
+    return build_runtime(header["architecture"], weights), header
 
 
 @functools.lru_cache(maxsize=16)
 def _network(path, mtime):
     import torch
 
-    from .network import PolicyNetwork
-
     header, weights = read_weights(path)
-    network = PolicyNetwork(**header["architecture"])
+    network = build(header["architecture"])
     network.load_state_dict({name: torch.from_numpy(part) for name, part in weights.items()})
     network.requires_grad_(False)
     return network.eval(), header

@@ -118,35 +118,95 @@ class _Graph:
         total = self.add("ReduceSum", x, [1], keepdims=0)
         return total if root is None else self.add("Div", total, root)
 
-    def model(self, header):
-        onnx, setup = self.onnx, header["architecture"]
-        D, safe, longest = setup["n_features"], setup["safe"], setup["max_budget"]
-        standardize = setup["standardize"]
-        real = self.add("Cast", "mask", to=onnx.TensorProto.FLOAT)
+    def transformer(self, setup):
+        """The paper's network, up to the bound on its decision."""
+        real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
         hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
         hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
         root = None
         if setup["pooling"] == "sqrt":
             root = self.add("Max", self.add("ReduceSum", real, [1], keepdims=1), np.float32(1))
             root = self.add("Sqrt", root)
-        x = "X"
-        if standardize:
-            x = self.add("Mul", self.add("Sub", x, np.float32(0.5)), np.float32(math.sqrt(12)))
+        x = self.inputs(setup)
         shared = setup, real, hidden_keys, root
         parts = [self.encoder(x, "y", "history", *shared)]
-        if safe:
+        if setup["safe"]:
             parts.append(self.encoder(x, "margin", "safety_history", *shared))
         if setup["budget"]:
-            left = self.add("Unsqueeze", "budget", [1])
-            if standardize:
-                left = self.add("Sub", left, np.float32((1 + longest) / 2))
-                left = self.add("Mul", left, np.float32(math.sqrt(12) / longest))
-            parts.append(self.mlp(left, "budget"))
-        h = self.mlp(self.add("Concat", *parts, axis=1), "decision")
+            parts.append(self.mlp(self.left(setup), "budget"))
+        return self.mlp(self.add("Concat", *parts, axis=1), "decision")
+
+    def inputs(self, setup):
+        """X as the network wants it."""
+        if not setup["standardize"]:
+            return "X"
+        return self.add("Mul", self.add("Sub", "X", np.float32(0.5)), np.float32(math.sqrt(12)))
+
+    def left(self, setup):
+        """The budget as the network wants it, ``(B, 1)``."""
+        left, longest = self.add("Unsqueeze", "budget", [1]), setup["max_budget"]
+        if not setup["standardize"]:
+            return left
+        left = self.add("Sub", left, np.float32((1 + longest) / 2))
+        return self.add("Mul", left, np.float32(math.sqrt(12) / longest))
+
+    def silu(self, x):
+        return self.add("Mul", x, self.add("Sigmoid", x))
+
+    def forth(self, h, name):
+        hidden = self.add("Relu", self.linear(self.norm(h, f"{name}.norm"), f"{name}.up"))
+        return self.add("Add", h, self.linear(hidden, f"{name}.down"))
+
+    def reader(self, setup):
+        """The reading network, up to the bound on its decision."""
+        width, heads = setup["embedding"], setup["heads"]
+        real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
+        hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
+        hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        values = ("y", "margin")[: 1 + setup["safe"]]
+        values = [self.add("Unsqueeze", value, [2]) for value in values]
+        rows = self.add("Concat", self.inputs(setup), *values, axis=2)
+        embedded = self.linear(self.silu(self.linear(rows, "embed.0")), "embed.2")
+        tokens = self.linear(self.silu(embedded), "project")
+
+        def part(i):
+            return self.add("Slice", tokens, [i * width], [(i + 1) * width], [2])
+
+        total = self.add("Mul", part(0), self.add("Unsqueeze", real, [2]))
+        h = self.add("ReduceSum", total, [1], keepdims=0)
+        if setup["pooling"] == "sqrt":
+            count = self.add("ReduceSum", real, [1], keepdims=1)
+            h = self.add("Div", h, self.add("Sqrt", self.add("Max", count, np.float32(1))))
+        if setup["budget"]:
+            hidden = self.silu(self.linear(self.left(setup), "budget.0"))
+            h = self.add("Add", h, self.linear(hidden, "budget.2"))
+        h = self.forth(h, "start")
+        for i in range(setup["layers"]):
+            name = f"readings.{i}"
+            asked = self.linear(self.norm(h, f"{name}.norm"), f"{name}.ask")
+            asked = self.add("Mul", asked, np.float32(1 / math.sqrt(width // heads)))
+            asked = self.add("Reshape", asked, [0, heads, 1, width // heads])
+            keys, values = (
+                self.add(
+                    "Transpose",
+                    self.add("Reshape", part(1 + 2 * i + j), [0, 0, heads, width // heads]),
+                    perm=perm,
+                )
+                for j, perm in enumerate(([0, 2, 3, 1], [0, 2, 1, 3]))
+            )
+            scores = self.add("Add", self.add("MatMul", asked, keys), hidden_keys)
+            read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
+            read = self.linear(self.add("Reshape", read, [0, width]), f"{name}.out")
+            h = self.forth(self.add("Add", h, read), f"{name}.forth")
+        return self.linear(self.norm(h, "norm"), "head")
+
+    def model(self, header):
+        onnx, setup = self.onnx, header["architecture"]
+        h = {"transformer": self.transformer, "reader": self.reader}[setup["kind"]](setup)
         if setup["output"] == "clip":
             h = self.add("Clip", h, np.float32(-1), np.float32(1))
         else:
-            h = self.add({"sin": "Sin", "tanh": "Tanh"}[setup["output"]], h)
+            h = self.add("Tanh", h)
         self.add("Add", self.add("Mul", h, np.float32(0.5)), np.float32(0.5), output="x")
 
         def value(name, kind, *shape):
@@ -155,13 +215,13 @@ class _Graph:
         number, truth = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
         inputs = [
             value("budget", number, "B"),
-            value("X", number, "B", "n", D),
+            value("X", number, "B", "n", setup["n_features"]),
             value("y", number, "B", "n"),
-            *([value("margin", number, "B", "n")] if safe else []),
+            *([value("margin", number, "B", "n")] if setup["safe"] else []),
             value("mask", truth, "B", "n"),
         ]
         graph = onnx.helper.make_graph(
-            self.nodes, "policy", inputs, [value("x", number, "B", D)], [*self.constants.values()]
+            self.nodes, "policy", inputs, [value("x", number, "B", setup["n_features"])], [*self.constants.values()]
         )
         opset = onnx.helper.make_opsetid("", _OPSET)
         # The version that goes with the opset, so that older runtimes read the file as well.

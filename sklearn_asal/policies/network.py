@@ -1,4 +1,4 @@
-"""The policy network: observations and remaining budget in, next input out."""
+"""The paper's policy network: observations and remaining budget in, next input out."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .runtime import complete
+from .architecture import complete
 
 
 def _mlp(n_inputs, hidden, n_outputs):
@@ -144,7 +144,8 @@ class _Clip(torch.autograd.Function):
         return gradient.masked_fill(away, 0.0)
 
 
-_OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh, "sin": torch.sin}
+#: How a decision is bounded.
+OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh}
 
 
 class PolicyNetwork(nn.Module):
@@ -172,9 +173,9 @@ class PolicyNetwork(nn.Module):
     pooling : {"sqrt", "sum"}, default="sqrt"
         What is made of a set's embeddings: the paper's sum, or the sum divided by the root of
         their number, in which one observation of few weighs no less than many do.
-    output : {"clip", "tanh", "sin"}, default="clip"
-        How the decision is bounded: ``(1 + clip(h)) / 2`` with a projected gradient, the paper's
-        ``(1 + tanh(h)) / 2``, which saturates at the border, or ``(1 + sin(h)) / 2``.
+    output : {"clip", "tanh"}, default="clip"
+        How the decision is bounded: ``(1 + clip(h)) / 2`` with a projected gradient, or the paper's
+        ``(1 + tanh(h)) / 2``, which saturates at the border.
     max_budget : float, default=40
         Largest budget of the training; sets the scale of the budget's input.
     standardize : bool, default=True
@@ -204,6 +205,7 @@ class PolicyNetwork(nn.Module):
         super().__init__()
         self.architecture = complete(
             dict(
+                kind="transformer",
                 n_features=n_features,
                 safe=safe,
                 budget=budget,
@@ -277,7 +279,7 @@ class PolicyNetwork(nn.Module):
             budget = (budget - self.budget_shift) * self.budget_scale
             parts.append(self.budget(budget.to(parts[0].dtype).unsqueeze(-1)))
         h = self.decision(torch.cat(parts, -1))
-        return 0.5 + 0.5 * _OUTPUTS[self.output](h)
+        return 0.5 + 0.5 * OUTPUTS[self.output](h)
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations; arguments as above."""

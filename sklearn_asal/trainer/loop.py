@@ -213,6 +213,8 @@ class Trainer:
             self.optimizer.step()
             self._update_average()
         self.step += 1
+        if self.step == self.preset.direct_steps:
+            self._make_step()
         self._tick()
         self.unseen.append((self.step, self.seconds, lr, result))
         validate = self.step % self.validate_every == 0 or self.step == self.preset.steps
@@ -309,7 +311,6 @@ class Trainer:
         # A prime, so that ranks of neighbouring seeds do not see the same tasks.
         generator.manual_seed(self.preset.seed + 7919 * self.rank)
         self.supply = Supply(self.preset, generator, self.threads)
-        self.take_step = make_step(self.network, self.preset, self.supply)
         self.unseen = []
         self.step, self.skipped, self.seconds = 0, 0, 0.0
         self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
@@ -320,7 +321,12 @@ class Trainer:
         else:
             # Even a run that is killed during its first step can be resumed.
             self._save()
+        self._make_step()
         self._open_log(resume)
+
+    def _make_step(self):
+        through_time = self.step >= self.preset.direct_steps
+        self.take_step = make_step(self.network, self.preset, self.supply, through_time)
 
     def _first_network(self):
         network = self.preset.network()

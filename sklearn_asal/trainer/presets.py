@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 
-from ..policies.runtime import CHOICES
+from ..policies.architecture import CHOICES, build
 from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
@@ -45,8 +45,11 @@ class Preset:
         Features of each simulated function.
     n_kernels, n_functions, n_noises : int
         Batch make-up (table "Batch sizes"): kernels, functions for each, noises for each.
+    kind : {"reader", "transformer"}
+        Of the network: :class:`~sklearn_asal.policies.reader.ReaderNetwork` or the paper's
+        :class:`~sklearn_asal.policies.network.PolicyNetwork` (with 512 hidden units).
     embedding, hidden, heads, layers, pooling, output, standardize, centre_gain, budget_encoder
-        Of the network, see :class:`~sklearn_asal.policies.network.PolicyNetwork`.
+        Of the network.
     steps : int
         Updates of the whole run; the schedule depends on it.
     lr : float
@@ -57,10 +60,10 @@ class Preset:
         Steps of linear warm-up ("cosine" only).
     final_lr : float
         As a fraction of ``lr`` ("cosine" only).
-    through_time : bool
-        Whether the gradient of a query also counts how it changes the policy's later queries.
+    direct_steps : int
+        First steps, whose gradient of a query leaves out how it changes the policy's later queries.
     clip_query : float
-        Clip each query's gradient at this many batch medians; 0 turns it off.
+        After these, clip each query's gradient at this many batch medians; 0 turns it off.
     clip_norm : float
         Clip the 2-norm of the whole gradient.
     average : float
@@ -89,8 +92,9 @@ class Preset:
     n_kernels: int = 32
     n_functions: int = 1
     n_noises: int = 1
+    kind: str = "reader"
     embedding: int = 128
-    hidden: int = 512
+    hidden: int = 256
     heads: int = 8
     layers: int = 2
     pooling: str = "sqrt"
@@ -103,8 +107,8 @@ class Preset:
     schedule: str = "cosine"
     warmup: int = 30
     final_lr: float = 0.02
-    through_time: bool = False
-    clip_query: float = 0.0
+    direct_steps: int = 100
+    clip_query: float = 10.0
     clip_norm: float = 1.0
     average: float = 0.98
     seed: int = 0
@@ -139,6 +143,7 @@ class Preset:
             ("final_lr", 0, 1.001),
             ("clip_query", 0, math.inf),
             ("warmup", 0, math.inf),
+            ("direct_steps", 0, math.inf),
         ):
             if not low <= getattr(self, name) < high:
                 raise ValueError(f"{name} must be in [{low}, {high}), got {getattr(self, name)}")
@@ -187,22 +192,12 @@ class Preset:
 
     def network(self):
         """A freshly initialised network of this preset."""
-        from ..policies.network import PolicyNetwork
-
-        return PolicyNetwork(
-            self.n_features,
-            self.safe,
-            self.budget_encoder,
-            embedding=self.embedding,
-            hidden=self.hidden,
-            heads=self.heads,
-            layers=self.layers,
-            pooling=self.pooling,
-            output=self.output,
-            max_budget=self.max_budget,
-            standardize=self.standardize,
-            centre_gain=self.centre_gain,
+        shared = (
+            "n_features safe kind embedding hidden heads layers pooling output max_budget standardize"
         )
+        architecture = {name: getattr(self, name) for name in shared.split()}
+        architecture["budget"] = self.budget_encoder
+        return build(architecture, centre_gain=self.centre_gain)
 
     def to_dict(self):
         """As JSON-serialisable values."""
@@ -251,7 +246,7 @@ _DAD = _AL.replace(
     objective="DAD",
     n_grid=0,
     n_contrastive=200,
-    through_time=True,
+    direct_steps=0,
     random_budget=False,
     budget_encoder=False,
 )

@@ -243,8 +243,9 @@ def simulate(network, tasks, clip=None, through_time=True):
 
     Parameters
     ----------
-    network : PolicyNetwork
-        Or anything with its ``tokens`` and ``decide``.
+    network : PolicyNetwork or ReaderNetwork
+        Or anything with ``tokens`` and ``decide``; with ``replay`` as well, gradients that do not
+        go through time are computed for all queries at once.
     tasks : Tasks
     clip : float, optional
         On the backward pass, scale the gradient of each query of each campaign down to
@@ -256,6 +257,8 @@ def simulate(network, tasks, clip=None, through_time=True):
     -------
     Rollout
     """
+    if not through_time and torch.is_grad_enabled() and hasattr(network, "replay"):
+        return _replayed(network, tasks, clip)
     lengths = tasks.lengths
     tokens = network.tokens(tasks.X, tasks.Y, tasks.Z)
     steps = []
@@ -279,6 +282,25 @@ def simulate(network, tasks, clip=None, through_time=True):
     positions = torch.arange(lengths[0], device=tasks.X.device)
     mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
     return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1])
+
+
+def _replayed(network, tasks, clip):
+    """Carry the campaigns out without gradients, then decide anew with them, all at once."""
+    with torch.no_grad():
+        rollout = simulate(network, tasks)
+    n_init, known = rollout.n_init, slice(0, -1)
+    Z = rollout.Z[:, known] if tasks.safe else None
+    tokens = network.tokens(rollout.X[:, known], rollout.Y[:, known], Z)
+    t = torch.arange(tasks.lengths[0], device=tasks.X.device)
+    x = network.replay((tasks.n_queries[:, None] - t).clamp_min(1), tokens, n_init)
+    if clip is not None:
+        x.register_hook(functools.partial(_clip_rows, factor=clip))
+    x = torch.where(rollout.mask[:, n_init:, None], x, 0.0)
+    rollout.X = torch.cat([tasks.X, x], 1)
+    rollout.Y = torch.cat([tasks.Y, tasks.f(x) + tasks.y_noise], 1)
+    if tasks.safe:
+        rollout.Z = torch.cat([tasks.Z, tasks.q(x) + tasks.z_noise], 1)
+    return rollout
 
 
 def _detached(*parts):

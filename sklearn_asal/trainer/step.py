@@ -78,7 +78,7 @@ class Supply:
             next(self)
 
 
-def ascent(network, tasks, preset):
+def ascent(network, tasks, preset, through_time=True):
     """Gradient of minus the mean objective.
 
     Parameters
@@ -86,6 +86,8 @@ def ascent(network, tasks, preset):
     network : PolicyNetwork
     tasks : Tasks
     preset : Preset
+    through_time : bool, default=True
+        See :func:`~sklearn_asal.trainer.simulator.simulate`.
 
     Returns
     -------
@@ -93,7 +95,8 @@ def ascent(network, tasks, preset):
         Objective, share of queries with noise-free ``q < 0`` (nan without safety), and the
         gradient of one parameter after the other. Nothing waits for the device.
     """
-    rollout = simulate(network, tasks, preset.clip_query or None, preset.through_time)
+    clip = preset.clip_query if through_time else 0
+    rollout = simulate(network, tasks, clip or None, through_time)
     score = objective(preset.objective, rollout, tasks, preset.gamma).mean()
     gradient = torch.autograd.grad(-score, list(network.parameters()))
     unsafe = torch.full_like(score, torch.nan)
@@ -117,11 +120,14 @@ class Step:
     preset : Preset
     shards : int, default=1
         Number of threads.
+    through_time : bool, default=True
+        See :func:`ascent`.
     """
 
-    def __init__(self, network, preset, shards=1):
+    def __init__(self, network, preset, shards=1, through_time=True):
         self.network = network
         self.preset = preset
+        self.through_time = through_time
         self.threads = None
         if shards > 1:
             self.threads = ThreadPoolExecutor(
@@ -130,9 +136,10 @@ class Step:
 
     def ascents(self, shards):
         """:func:`ascent` of each shard."""
+        rest = self.preset, self.through_time
         if self.threads is None:
-            return [ascent(self.network, tasks, self.preset) for tasks in shards]
-        work = [self.threads.submit(ascent, self.network, tasks, self.preset) for tasks in shards]
+            return [ascent(self.network, tasks, *rest) for tasks in shards]
+        work = [self.threads.submit(ascent, self.network, tasks, *rest) for tasks in shards]
         return [future.result() for future in work]
 
     def __call__(self, shards):
@@ -177,10 +184,12 @@ class CapturedStep(Step):
     preset : Preset
     tasks : Tasks
         An example; others have to have the same shapes and lengths.
+    through_time : bool, default=True
+        See :func:`ascent`.
     """
 
-    def __init__(self, network, preset, tasks):
-        super().__init__(network, preset)
+    def __init__(self, network, preset, tasks, through_time=True):
+        super().__init__(network, preset, through_time=through_time)
         self.tasks = tasks
         self.buffers = tasks.tensors()
         self.graph = torch.cuda.CUDAGraph()
@@ -188,10 +197,10 @@ class CapturedStep(Step):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):  # lets cuBLAS and the allocator settle
-                ascent(network, tasks, preset)
+                ascent(network, tasks, preset, through_time)
         torch.cuda.current_stream().wait_stream(stream)
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
-            self.result = ascent(network, tasks, preset)
+            self.result = ascent(network, tasks, preset, through_time)
 
     def ascents(self, shards):
         """:func:`ascent` of the only shard."""
@@ -202,10 +211,10 @@ class CapturedStep(Step):
         return [self.result.clone()]
 
 
-def make_step(network, preset, supply):
+def make_step(network, preset, supply, through_time=True):
     """The step that suits the supply's device."""
     if supply.generator.device.type != "cuda":
-        return Step(network, preset, supply.shards)
+        return Step(network, preset, supply.shards, through_time)
     generator = torch.Generator(supply.generator.device).manual_seed(0)
     example = draw_batches(preset, 1, supply.counts, generator, supply.lengths)[0]
-    return CapturedStep(network, preset, example)
+    return CapturedStep(network, preset, example, through_time)

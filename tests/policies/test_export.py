@@ -10,9 +10,9 @@ import torch
 from sklearn_asal.__main__ import main
 from sklearn_asal.exceptions import PolicyFileError
 from sklearn_asal.policies import save_policy
+from sklearn_asal.policies.architecture import build
 from sklearn_asal.policies.checkpoint import load_runtime, shipped
 from sklearn_asal.policies.export import export_onnx
-from sklearn_asal.policies.network import PolicyNetwork
 
 ort = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -20,8 +20,9 @@ pytest.importorskip("onnx")
 
 def saved(path, n_features=2, safe=True, **options):
     torch.manual_seed(0)
-    options = {"embedding": 16, "hidden": 24, "heads": 2, **options}
-    save_policy(PolicyNetwork(n_features, safe, centre_gain=2.0, **options), path, {"note": "a"})
+    options = {"embedding": 16, "hidden": 24, "heads": 2, "kind": "reader", **options}
+    network = build({"n_features": n_features, "safe": safe, **options}, centre_gain=2.0)
+    save_policy(network, path, {"note": "a"})
     return path
 
 
@@ -42,18 +43,19 @@ def compare(policy, safe, file):
     return session
 
 
+@pytest.mark.parametrize("kind", ["reader", "transformer"])
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"safe": False, "output": "tanh", "pooling": "sum"},
-        {"n_features": 1, "output": "sin"},
+        {"n_features": 1},
         {"budget": False, "layers": 3},
         {"n_features": 7, "standardize": False, "heads": 4},
     ],
 )
-def test_onnx_equals_python(tmp_path, options):
-    policy = saved(tmp_path / "p.safetensors", **options)
+def test_onnx_equals_python(tmp_path, options, kind):
+    policy = saved(tmp_path / "p.safetensors", kind=kind, **options)
     export_onnx(policy, tmp_path / "p.onnx")
     session = compare(policy, options.get("safe", True), tmp_path / "p.onnx")
     header = json.loads(session.get_modelmeta().custom_metadata_map["header"])

@@ -4,9 +4,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_asal.policies.network import AttentionLayer, PolicyNetwork
+from sklearn_asal.policies.architecture import build
+from sklearn_asal.policies.network import AttentionLayer
 
-OUTPUTS = ["clip", "tanh", "sin"]
+OUTPUTS = ["clip", "tanh"]
+KINDS = ["reader", "transformer"]
+both_kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def data(n_features, batch, n, seed=0):
@@ -17,10 +20,11 @@ def data(n_features, batch, n, seed=0):
     return budget, X, y, z
 
 
-def network(n_features=2, safe=True, **options):
+def network(kind, n_features=2, safe=True, **options):
     torch.manual_seed(1)
     # A gain of one, or every answer would be close to the centre.
-    return PolicyNetwork(n_features, safe, centre_gain=1.0, **options).eval()
+    architecture = {"n_features": n_features, "safe": safe, "kind": kind, **options}
+    return build(architecture, centre_gain=1.0).eval()
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -52,37 +56,42 @@ def test_attention_layer_equals_torch(masked):
     torch.testing.assert_close(result[mask], expected[mask], rtol=1e-10, atol=1e-12)
 
 
+@both_kinds
 @pytest.mark.parametrize("safe", [True, False])
 @pytest.mark.parametrize("budget", [True, False])
 @pytest.mark.parametrize("n_features", [1, 2, 7])
-def test_parts_can_be_removed(n_features, safe, budget):
-    policy = network(n_features, safe, budget=budget)
+def test_parts_can_be_removed(kind, n_features, safe, budget):
+    policy = network(kind, n_features, safe, budget=budget)
     assert policy(*data(n_features, 4, 3)).shape == (4, n_features)
     names = {name.partition(".")[0] for name in policy.state_dict()}
-    assert ("safety_history" in names) == safe
+    if kind == "transformer":
+        assert ("safety_history" in names) == safe
     assert ("budget" in names) == budget
 
 
-def test_safety_matters_only_to_a_safe_policy():
+@both_kinds
+def test_safety_matters_only_to_a_safe_policy(kind):
     budget, X, y, z = data(2, 2, 5)
-    assert not torch.allclose(network()(budget, X, y, z), network()(budget, X, y, z + 1))
-    unconstrained = network(safe=False)
+    assert not torch.allclose(network(kind)(budget, X, y, z), network(kind)(budget, X, y, z + 1))
+    unconstrained = network(kind, safe=False)
     assert torch.equal(unconstrained(budget, X, y, z), unconstrained(budget, X, y, z + 1))
 
 
-def test_budget_matters_only_with_its_encoder():
+@both_kinds
+def test_budget_matters_only_with_its_encoder(kind):
     budget, X, y, z = data(2, 2, 5)
-    assert not torch.allclose(network()(budget, X, y, z), network()(budget + 5, X, y, z))
-    fixed = network(budget=False)
+    assert not torch.allclose(network(kind)(budget, X, y, z), network(kind)(budget + 5, X, y, z))
+    fixed = network(kind, budget=False)
     assert torch.equal(fixed(budget, X, y, z), fixed(budget + 5, X, y, z))
 
 
+@both_kinds
 @settings(deadline=None, max_examples=25)
 @given(n=st.integers(1, 12), seed=st.integers(0, 1000), output=st.sampled_from(OUTPUTS))
-def test_order_is_of_no_consequence(n, seed, output):
+def test_order_is_of_no_consequence(kind, n, seed, output):
     budget, X, y, z = data(2, 3, n, seed)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(n))
-    policy = network(output=output)
+    policy = network(kind, output=output)
     torch.testing.assert_close(
         policy(budget, X, y, z),
         policy(budget, X[:, order], y[:, order], z[:, order]),
@@ -91,77 +100,109 @@ def test_order_is_of_no_consequence(n, seed, output):
     )
 
 
+@both_kinds
 @settings(deadline=None, max_examples=25)
 @given(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5),
     seed=st.integers(0, 1000),
     pooling=st.sampled_from(["sqrt", "sum"]),
 )
-def test_masked_batch_equals_loop(lengths, seed, pooling):
+def test_masked_batch_equals_loop(kind, lengths, seed, pooling):
     budget, X, y, z = data(2, len(lengths), max(lengths), seed)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    policy = network(pooling=pooling)
+    policy = network(kind, pooling=pooling)
     batched = policy(budget, X, y, z, mask)
     for i, n in enumerate(lengths):
         single = policy(budget[i : i + 1], X[i : i + 1, :n], y[i : i + 1, :n], z[i : i + 1, :n])
         torch.testing.assert_close(batched[i : i + 1], single, rtol=0, atol=1e-5)
 
 
-def test_padding_is_never_read():
+@both_kinds
+def test_padding_is_never_read(kind):
     budget, X, y, z = data(2, 2, 6)
     mask = torch.arange(6) < torch.tensor([[4], [6]])
-    policy = network()
+    policy = network(kind)
     expected = policy(budget, X, y, z, mask)
     X[0, 4:], y[0, 4:], z[0, 4:] = 7.0, -5.0, 3.0
     torch.testing.assert_close(policy(budget, X, y, z, mask), expected, rtol=0, atol=1e-6)
 
 
+@both_kinds
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
-def test_inside_the_unit_cube(output, scale):
+def test_inside_the_unit_cube(kind, output, scale):
     budget, X, y, z = data(3, 50, 8)
-    result = network(3, output=output)(budget, X, y * scale, z * scale)
+    result = network(kind, 3, output=output)(budget, X, y * scale, z * scale)
     assert ((result >= 0) & (result <= 1)).all()
 
 
-def test_tokens_can_be_kept():
+@both_kinds
+def test_tokens_can_be_kept(kind):
     budget, X, y, z = data(2, 3, 6)
-    policy = network()
+    policy = network(kind)
     early = policy.tokens(X[:, :4], y[:, :4], z[:, :4])
     late = policy.tokens(X[:, 4:], y[:, 4:], z[:, 4:])
     tokens = tuple(torch.cat(pair, 1) for pair in zip(early, late, strict=True))
     torch.testing.assert_close(policy.decide(budget, tokens), policy(budget, X, y, z))
 
 
-def test_starts_near_the_centre():
+@both_kinds
+def test_starts_near_the_centre(kind):
     torch.manual_seed(0)
-    result = PolicyNetwork(7)(*data(7, 100, 20))
+    result = build({"n_features": 7, "kind": kind})(*data(7, 100, 20))
     assert (result - 0.5).abs().max() < 0.25
 
 
+@both_kinds
 @pytest.mark.parametrize("name", ["output", "pooling"])
-def test_unknown_choice(name):
+def test_unknown_choice(kind, name):
     with pytest.raises(ValueError, match=f"{name} must be one of"):
-        PolicyNetwork(2, **{name: "relu"})
+        build({"n_features": 2, "kind": kind, name: "relu"})
+
+
+def test_one_more_observation_matters():
+    """Even among many: the sum over a set must not drown one of few."""
+    budget, X, y, z = data(2, 20, 5)
+    policy = network("reader")
+    few, more = policy(budget, X[:, :4], y[:, :4], z[:, :4]), policy(budget, X, y, z)
+    assert (few - more).abs().mean() > 1e-3
+
+
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("pooling", ["sqrt", "sum"])
+@pytest.mark.parametrize("n_init", [1, 4])
+def test_replay_equals_the_decisions_one_by_one(n_init, pooling, safe):
+    _, X, y, z = data(2, 3, 9)
+    policy = network("reader", safe=safe, pooling=pooling).double()
+    X, y, z = X.double(), y.double(), z.double()
+    T = 9 - n_init + 1
+    budgets = torch.arange(30, 30 - T, -1).repeat(3, 1)
+    together = policy.replay(budgets, policy.tokens(X, y, z), n_init)
+    for t in range(T):
+        n = n_init + t
+        one = policy(budgets[:, t], X[:, :n], y[:, :n], z[:, :n])
+        torch.testing.assert_close(together[:, t], one, rtol=0, atol=1e-10)
 
 
 def test_copies_of_a_history_count_by_their_root():
     """k copies of each observation attend to the same, so the pooled embedding grows by sqrt(k)."""
     _, X, y, _ = data(2, 3, 4)
-    encoder = network(safe=False).history
+    encoder = network("transformer", safe=False).history
     once, thrice = (encoder(encoder.tokens(X.repeat(1, k, 1), y.repeat(1, k))) for k in (1, 3))
     torch.testing.assert_close(thrice, 3**0.5 * once, rtol=1e-4, atol=1e-5)
 
 
-def test_gradient_is_projected_onto_the_cube():
+@both_kinds
+def test_gradient_is_projected_onto_the_cube(kind):
     """Whatever the answer, descent goes where the cube lets it, and is nowhere stuck."""
     for target, moves in ((0.5, True), (2.0, False)):
-        policy = PolicyNetwork(1, safe=False)
-        torch.nn.init.constant_(policy.decision[-1].bias, 3.0)
+        policy = build({"n_features": 1, "safe": False, "kind": kind})
+        head = policy.decision[-1] if kind == "transformer" else policy.head
+        torch.nn.init.constant_(head.bias, 3.0)
         budget, X, y, _ = data(1, 4, 3)
         x = policy(budget, X, y)
         assert (x == 1).all()
         (x - target).square().sum().backward()
-        gradient = policy.decision[-1].bias.grad
+        gradient = head.bias.grad
         # Half of 2 (1 - target) from each of four campaigns.
         assert gradient.item() == pytest.approx(4 * (1 - target) if moves else 0.0)

@@ -8,22 +8,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_asal.policies.network import PolicyNetwork
-from sklearn_asal.policies.runtime import Runtime, Tokens, check_weights, complete
+from sklearn_asal.policies.architecture import build, build_runtime, check_weights, complete
+from sklearn_asal.policies.runtime import Tokens
 
+KINDS = "reader", "transformer"
 some = settings(max_examples=30, deadline=None, derandomize=True)
 
 
-def pair(dtype=np.float64, n_features=2, seed=0, gain=2.0, **options):
+def pair(dtype=np.float64, n_features=2, seed=0, gain=2.0, kind="reader", **options):
     """A network of random weights and its runtime."""
     torch.manual_seed(seed)
-    options = {"embedding": 16, "hidden": 24, "heads": 2, **options}
-    network = PolicyNetwork(n_features, centre_gain=gain, **options).eval().double()
+    options = {"embedding": 16, "hidden": 24, "heads": 2, "kind": kind, **options}
+    network = build({"n_features": n_features, **options}, centre_gain=gain).eval().double()
     with torch.no_grad():  # also what starts at zero or one
         for parameter in network.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    return network, Runtime(network.architecture, weights, dtype)
+    return network, build_runtime(network.architecture, weights, dtype=dtype)
 
 
 def data(n_features, B, n, seed=0):
@@ -40,10 +41,11 @@ def asked(network, budget, X, y, z, mask=None):
 
 @some
 @given(
+    kind=st.sampled_from(KINDS),
     n_features=st.integers(1, 7),
     safe=st.booleans(),
     budget=st.booleans(),
-    output=st.sampled_from(["clip", "tanh", "sin"]),
+    output=st.sampled_from(["clip", "tanh"]),
     pooling=st.sampled_from(["sqrt", "sum"]),
     layers=st.integers(1, 3),
     heads=st.sampled_from([1, 2, 4]),
@@ -53,10 +55,10 @@ def asked(network, budget, X, y, z, mask=None):
     n=st.integers(1, 12),
     seed=st.integers(0, 1000),
 )
-def test_same_function(n_features, safe, budget, B, n, seed, **options):
+def test_same_function(kind, n_features, safe, budget, B, n, seed, **options):
     for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 2e-5)):
         network, runtime = pair(
-            dtype, n_features, seed, gain=0.3, safe=safe, budget=budget, **options
+            dtype, n_features, seed, 0.3, kind, safe=safe, budget=budget, **options
         )
         inputs = data(n_features, B, n, seed)
         result = runtime(*inputs)
@@ -64,10 +66,11 @@ def test_same_function(n_features, safe, budget, B, n, seed, **options):
         np.testing.assert_allclose(result, asked(network, *inputs), rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @some
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=5), seed=st.integers(0, 1000))
-def test_masked_batch_equals_loop(lengths, seed):
-    _, runtime = pair()
+def test_masked_batch_equals_loop(kind, lengths, seed):
+    _, runtime = pair(kind=kind)
     budget, X, y, z = data(2, len(lengths), max(lengths), seed)
     mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
     batched = runtime(budget, X, y, z, mask)
@@ -76,20 +79,22 @@ def test_masked_batch_equals_loop(lengths, seed):
         np.testing.assert_allclose(batched[i : i + 1], single, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @some
 @given(n=st.integers(1, 12), seed=st.integers(0, 1000))
-def test_order_is_of_no_consequence(n, seed):
-    _, runtime = pair()
+def test_order_is_of_no_consequence(kind, n, seed):
+    _, runtime = pair(kind=kind)
     budget, X, y, z = data(2, 2, n, seed)
     order = np.random.default_rng(seed).permutation(n)
     permuted = runtime(budget, X[:, order], y[:, order], z[:, order])
     np.testing.assert_allclose(permuted, runtime(budget, X, y, z), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
-def test_scores_beyond_the_range_of_exp(size, masked):
-    network, runtime = pair(np.float32)
+def test_scores_beyond_the_range_of_exp(size, masked, kind):
+    network, runtime = pair(np.float32, kind=kind)
     budget, X, y, z = data(2, 3, 6)
     mask = np.arange(6) < np.array([[6], [3], [1]]) if masked else None
     with np.errstate(all="raise", under="ignore"):
@@ -99,8 +104,9 @@ def test_scores_beyond_the_range_of_exp(size, masked):
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-2 if size > 1e2 else 1e-3)
 
 
-def test_any_number_of_budgets_is_answered():
-    network, runtime = pair()
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_number_of_budgets_is_answered(kind):
+    network, runtime = pair(kind=kind)
     _, X, y, z = data(2, 1, 3)
     for budget in np.linspace(1, 40, 1500):
         result = runtime(float(budget), X, y, z)
@@ -108,22 +114,25 @@ def test_any_number_of_budgets_is_answered():
     assert len(runtime._budgets) <= 1024
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @some
 @given(steps=st.lists(st.integers(1, 8), min_size=1, max_size=6), seed=st.integers(0, 1000))
-def test_kept_tokens_are_those_of_the_rows(steps, seed):
+def test_kept_tokens_are_those_of_the_rows(kind, steps, seed):
     """Whatever lists it saw before: longer, shorter, or with another beginning."""
-    _, runtime = pair()
+    _, runtime = pair(kind=kind)
     rng = np.random.default_rng(seed)
-    tokens, pool = Tokens(runtime), rng.random((2, 30, 3))
+    tokens, pool = Tokens(runtime), runtime.rows(rng.random((30, 2)), *rng.random((2, 30)))
     for n in steps:
         first = rng.integers(3)
         rows = pool[:, first : first + n]
         np.testing.assert_allclose(tokens(rows), runtime.tokens(rows), rtol=0, atol=1e-12)
 
 
-def test_known_tokens_are_not_computed_again(monkeypatch):
-    _, runtime = pair()
-    rows, seen = np.random.default_rng(0).random((2, 40, 3)), []
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_tokens_are_not_computed_again(kind, monkeypatch):
+    _, runtime = pair(kind=kind)
+    rng, seen = np.random.default_rng(0), []
+    rows = runtime.rows(rng.random((40, 2)), *rng.random((2, 40)))
     compute = runtime.tokens
     monkeypatch.setattr(runtime, "tokens", lambda new: seen.append(new.shape[1]) or compute(new))
     tokens = Tokens(runtime)
@@ -136,8 +145,9 @@ def test_known_tokens_are_not_computed_again(monkeypatch):
     assert seen[-1] == 36
 
 
-def test_threads_share_a_runtime():
-    _, runtime = pair()
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_share_a_runtime(kind):
+    _, runtime = pair(kind=kind)
     questions = [data(2, 1, n, seed=n) for n in range(1, 9)]
     expected = [runtime(*question) for question in questions]
     wrong = []
@@ -156,19 +166,21 @@ def test_threads_share_a_runtime():
     assert wrong == []
 
 
-def test_weights_that_do_not_fit():
-    network, _ = pair()
+@pytest.mark.parametrize("kind, bias", [("reader", "head.bias"), ("transformer", "decision.2.bias")])
+def test_weights_that_do_not_fit(kind, bias):
+    network, _ = pair(kind=kind)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     architecture = complete(network.architecture)
     check_weights(architecture, weights)
-    with pytest.raises(ValueError, match=r"decision.0.bias: shape None, expected \(24,\)"):
-        check_weights(architecture, {k: v for k, v in weights.items() if k != "decision.0.bias"})
+    with pytest.raises(ValueError, match=rf"{bias}: shape None, expected \(2,\)"):
+        check_weights(architecture, {k: v for k, v in weights.items() if k != bias})
     with pytest.raises(ValueError, match=r"more: shape \(3,\), expected None"):
         check_weights(architecture, {**weights, "more": np.zeros(3)})
 
 
 def test_architectures_that_make_no_network():
     assert complete({"n_features": 2})["hidden"] == 512
+    assert complete({"n_features": 2, "kind": "reader"})["hidden"] == 256
     with pytest.raises(TypeError, match="depth"):
         complete({"n_features": 2, "depth": 3})
     with pytest.raises(ValueError, match="output must be"):

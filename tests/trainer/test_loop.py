@@ -24,6 +24,7 @@ TINY = Preset(
     hidden=16,
     heads=2,
     n_fourier=20,
+    direct_steps=3,
     steps=6,
     warmup=2,
     average=0.5,
@@ -95,6 +96,19 @@ def test_resume_is_bit_for_bit(tmp_path, monkeypatch, killed_at):
         for name in ("whole", "parts")
     ]
     assert rows[0] == rows[1]
+
+
+def test_gradient_goes_through_time_after_the_direct_steps(tmp_path, monkeypatch):
+    seen, advance = [], Trainer._advance
+
+    def noted(self, bar):
+        seen.append(self.take_step.through_time)
+        advance(self, bar)
+
+    monkeypatch.setattr(Trainer, "_advance", noted)
+    for direct_steps in (0, 3, 9):
+        trainer(tmp_path / str(direct_steps), TINY.replace(direct_steps=direct_steps)).run()
+    assert seen == [True] * 6 + [False] * 3 + [True] * 3 + [False] * 6
 
 
 def test_steps_after_the_last_checkpoint_are_done_again(tmp_path, monkeypatch):

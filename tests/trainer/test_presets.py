@@ -21,7 +21,7 @@ def test_paper_values():
     assert (preset.n_features, preset.n_init, preset.max_budget, preset.gamma) == (2, 5, 40, 0.05)
     assert preset.n_fourier == 100
     assert (preset.mean_variance, preset.safe_centre) == (Uniform(0.5, 0.5), Uniform(0.5, 0.5))
-    assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 512, 8, 2)
+    assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
 
 
 def test_cosine_schedule():

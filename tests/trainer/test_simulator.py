@@ -62,9 +62,10 @@ def test_safe_region_elsewhere():
     assert (batch.Z >= 0).float().mean() > 0.99
 
 
-def test_gradient_without_the_way_through_time():
+@pytest.mark.parametrize("kind", ["reader", "transformer"])
+def test_gradient_without_the_way_through_time(kind):
     """Each query moves for its own sake: what it changes later is not counted."""
-    policy, batch = network(), tasks()
+    policy, batch = network(SMALL.replace(kind=kind)), tasks()
     parameters = list(policy.parameters())
 
     def score(X):
@@ -86,6 +87,17 @@ def test_gradient_without_the_way_through_time():
         torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-3)
     through = torch.autograd.grad(score(simulate(policy, batch).X), parameters)
     assert not torch.allclose(through[0], result[0], rtol=1e-2)
+
+
+@pytest.mark.parametrize("preset", [SMALL, UNCONSTRAINED])
+def test_replayed_campaigns_are_the_same(preset):
+    """Of a network that can decide all queries at once."""
+    policy, batch = network(preset), tasks(preset)
+    plain, replayed = (simulate(policy, batch, through_time=way) for way in (True, False))
+    assert torch.equal(plain.mask, replayed.mask)
+    for name in "XYZ" if batch.safe else "XY":
+        ours, expected = (getattr(rollout, name)[plain.mask] for rollout in (replayed, plain))
+        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_initial_measurements_are_noisy_values_of_the_functions():

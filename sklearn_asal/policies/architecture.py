@@ -1,0 +1,129 @@
+"""What makes a policy's network: its arguments, and the names and shapes of its weights."""
+
+#: What an architecture can choose from.
+CHOICES = {
+    "kind": ("reader", "transformer"),
+    "pooling": ("sqrt", "sum"),
+    "output": ("clip", "tanh"),
+}
+# Of the files written before there was another kind.
+_FIRST_KIND = "transformer"
+
+
+def complete(architecture):
+    """The arguments of a network, with the defaults where some are left out.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An unknown argument, or a value that makes no network.
+    """
+    full = _complete(**architecture)
+    for key, known in CHOICES.items():
+        if full[key] not in known:
+            raise ValueError(f"{key} must be one of {', '.join(known)}, got {full[key]!r}")
+    if full["hidden"] is None:
+        full["hidden"] = 512 if full["kind"] == "transformer" else 256
+    if full["embedding"] % full["heads"]:
+        raise ValueError(f"{full['heads']} heads do not divide {full['embedding']} embeddings")
+    return full
+
+
+def _complete(
+    n_features,
+    safe=True,
+    budget=True,
+    *,
+    kind=_FIRST_KIND,
+    embedding=128,
+    hidden=None,
+    heads=8,
+    layers=2,
+    pooling="sqrt",
+    output="clip",
+    max_budget=40,
+    standardize=True,
+):
+    return locals()
+
+
+def build(architecture, **options):
+    """The network of an architecture, in torch; ``options`` are its initialisation's."""
+    from .network import PolicyNetwork
+    from .reader import ReaderNetwork
+
+    full = complete(architecture)
+    network = {"transformer": PolicyNetwork, "reader": ReaderNetwork}[full.pop("kind")]
+    return network(**full, **options)
+
+
+def build_runtime(architecture, weights, **options):
+    """What answers for a network with these weights, in NumPy; see ``Runtime``."""
+    from .reader_runtime import ReaderRuntime
+    from .transformer_runtime import TransformerRuntime
+
+    kinds = {"transformer": TransformerRuntime, "reader": ReaderRuntime}
+    return kinds[complete(architecture)["kind"]](architecture, weights, **options)
+
+
+def check_weights(architecture, weights):
+    """Raise ValueError where names or shapes are not those of a complete architecture."""
+    expected = {}
+
+    def linear(name, *shape):
+        expected[f"{name}.weight"], expected[f"{name}.bias"] = shape, shape[:1]
+
+    {"transformer": _transformer, "reader": _reader}[architecture["kind"]](architecture, linear)
+    for name in sorted({*expected, *weights}):
+        shape = weights[name].shape if name in weights else None
+        if shape != expected.get(name):
+            raise ValueError(f"{name}: shape {shape}, expected {expected.get(name)}")
+
+
+def encoders(architecture):
+    """Names of a transformer's encoders."""
+    return ("history", "safety_history")[: 1 + bool(architecture["safe"])]
+
+
+def _transformer(architecture, linear):
+    D, embedding, hidden = (architecture[key] for key in ("n_features", "embedding", "hidden"))
+    for encoder in encoders(architecture):
+        linear(f"{encoder}.embed.0", hidden, D + 1)
+        linear(f"{encoder}.embed.2", embedding, hidden)
+        for layer in range(architecture["layers"]):
+            name = f"{encoder}.layers.{layer}"
+            linear(f"{name}.qkv", 3 * embedding, embedding)
+            for part in ("out", "ff1", "ff2"):
+                linear(f"{name}.{part}", embedding, embedding)
+            for part in ("norm1", "norm2"):
+                linear(f"{name}.{part}", embedding)
+        linear(f"{encoder}.linear", embedding, embedding)
+    _budget(architecture, linear)
+    parts = len(encoders(architecture)) + bool(architecture["budget"])
+    linear("decision.0", hidden, embedding * parts)
+    linear("decision.2", D, hidden)
+
+
+def _reader(architecture, linear):
+    D, embedding, hidden = (architecture[key] for key in ("n_features", "embedding", "hidden"))
+    linear("embed.0", hidden, D + 1 + bool(architecture["safe"]))
+    linear("embed.2", embedding, hidden)
+    linear("project", embedding * (1 + 2 * architecture["layers"]), embedding)
+    _budget(architecture, linear)
+    readings = [f"readings.{i}" for i in range(architecture["layers"])]
+    for name in readings:
+        linear(f"{name}.norm", embedding)
+        linear(f"{name}.ask", embedding, embedding)
+        linear(f"{name}.out", embedding, embedding)
+    for name in ("start", *(f"{name}.forth" for name in readings)):
+        linear(f"{name}.norm", embedding)
+        linear(f"{name}.up", hidden, embedding)
+        linear(f"{name}.down", embedding, hidden)
+    linear("norm", embedding)
+    linear("head", D, embedding)
+
+
+def _budget(architecture, linear):
+    if architecture["budget"]:
+        linear("budget.0", architecture["hidden"], 1)
+        linear("budget.2", architecture["embedding"], architecture["hidden"])
