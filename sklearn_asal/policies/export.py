@@ -220,8 +220,9 @@ class _Graph:
             *([value("margin", number, "B", "n")] if setup["safe"] else []),
             value("mask", truth, "B", "n"),
         ]
+        outputs = [value("x", number, "B", setup["n_features"])]
         graph = onnx.helper.make_graph(
-            self.nodes, "policy", inputs, [value("x", number, "B", setup["n_features"])], [*self.constants.values()]
+            self.nodes, "policy", inputs, outputs, [*self.constants.values()]
         )
         opset = onnx.helper.make_opsetid("", _OPSET)
         # The version that goes with the opset, so that older runtimes read the file as well.

@@ -56,7 +56,7 @@ class Reading(nn.Module):
 
 
 class ReaderNetwork(nn.Module):
-    """The (safe) active learning policy :math:`\\phi(T - t, D_t) = x_{t+1}` as one state that reads.
+    """The (safe) active learning policy :math:`\\phi(T - t, D_t) = x_{t+1}`, one state that reads.
 
     In the paper's network every observation attends to every other one, anew at each query. Here
     an observation (input, output, margin) is embedded once, into a summand, keys and values. The

@@ -193,7 +193,8 @@ class Preset:
     def network(self):
         """A freshly initialised network of this preset."""
         shared = (
-            "n_features safe kind embedding hidden heads layers pooling output max_budget standardize"
+            "n_features safe kind embedding hidden heads layers pooling output max_budget "
+            "standardize"
         )
         architecture = {name: getattr(self, name) for name in shared.split()}
         architecture["budget"] = self.budget_encoder

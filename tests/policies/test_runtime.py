@@ -166,7 +166,9 @@ def test_threads_share_a_runtime(kind):
     assert wrong == []
 
 
-@pytest.mark.parametrize("kind, bias", [("reader", "head.bias"), ("transformer", "decision.2.bias")])
+@pytest.mark.parametrize(
+    ("kind", "bias"), [("reader", "head.bias"), ("transformer", "decision.2.bias")]
+)
 def test_weights_that_do_not_fit(kind, bias):
     network, _ = pair(kind=kind)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
