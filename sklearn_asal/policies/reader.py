@@ -151,12 +151,12 @@ class ReaderNetwork(nn.Module):
         (tokens,) = tokens
         summands = tokens[..., : self.width]
         if mask is None:
-            total, count = summands.sum(1), torch.tensor(float(tokens.shape[1]))
+            total, root = summands.sum(1), math.sqrt(tokens.shape[1])
         else:
             total = (summands * mask.unsqueeze(-1)).sum(1)
-            count = mask.sum(1, keepdim=True)
+            root = mask.sum(1, keepdim=True).to(total.dtype).sqrt()
             mask = mask[:, None, None, :]
-        state = self._state(total, count, budget)
+        state = self._state(total, root, budget)
         return self._read(state[:, None], tokens, mask)[:, 0]
 
     def replay(self, budgets, tokens, n_init):
@@ -178,7 +178,7 @@ class ReaderNetwork(nn.Module):
         T = budgets.shape[1]
         known = torch.arange(n_init, n_init + T, device=tokens.device)
         total = tokens[..., : self.width].cumsum(1)[:, known - 1]
-        state = self._state(total, known[:, None], budgets)
+        state = self._state(total, known[:, None].to(total.dtype).sqrt(), budgets)
         mask = torch.arange(tokens.shape[1], device=tokens.device) < known[:, None]
         return self._read(state, tokens, mask)
 
@@ -186,9 +186,9 @@ class ReaderNetwork(nn.Module):
         """The next input from the raw observations."""
         return self.decide(budget, self.tokens(X, y, z), mask)
 
-    def _state(self, total, count, budget):
+    def _state(self, total, root, budget):
         if self.architecture["pooling"] == "sqrt":
-            total = total / count.to(total).clamp_min(1).sqrt()
+            total = total / root
         if self.budget is not None:
             if self.architecture["standardize"]:
                 longest = self.architecture["max_budget"]

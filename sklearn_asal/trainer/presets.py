@@ -241,7 +241,7 @@ class Preset:
         return dataclasses.replace(self, **changes)
 
 
-_AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30, steps=4000)
+_AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30)
 # DAD: one length, no budget encoder, 200 contrastive functions.
 _DAD = _AL.replace(
     objective="DAD",
