@@ -292,17 +292,19 @@ def _safe_centre(header):
 def _too_large(budget, longest):
     return (
         f"budget={budget} is more than the {longest:g} queries that the policy was trained for; "
-        f"while more are left it plans as if {longest:g} were."
+        f"its plan for {longest:g} is stretched over them."
     )
 
 
 def _left(header, left, n_observed):
     """The budget that a policy is told."""
-    longest = header["max_budget"]
+    longest, n_init = header["max_budget"], header.get("n_init", 1)
     if left is None:
         # The number that training had left at this many observations.
-        left = longest + header.get("n_init", 1) - n_observed
-    return float(min(max(left, 1), longest))
+        return float(min(max(longest + n_init - n_observed, 1), longest))
+    # What follows from the data alone, so that it is the same with a campaign and without.
+    whole = left + max(n_observed - n_init, 0)
+    return float(max(left * min(1.0, longest / whole), 1.0))
 
 
 def _together(runtime, parts, left):
@@ -339,7 +341,8 @@ class AmortizedQuerier(_PolicyQuerier):
         Number of queries of the campaign; with data passed to ``query``, the
         number left. A policy plans for what is left. None leaves as many as
         training had at that number of observations, ``max_budget + n_init - n``,
-        at least one. Budgets above the policy's ``max_budget`` count as that.
+        at least one. A campaign longer than the policy's ``max_budget`` goes
+        through the plan for that many in slow motion.
     random_state : None, int, RandomState or Generator, default=None
         Part of every querier's interface; policies are deterministic.
     y_loc, y_scale : float or "auto", default=0.0, 1.0
@@ -416,7 +419,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         Number of queries of the campaign; with data passed to ``query``, the
         number left. A policy plans for what is left. None leaves as many as
         training had at that number of observations, ``max_budget + n_init - n``,
-        at least one. Budgets above the policy's ``max_budget`` count as that.
+        at least one. A campaign longer than the policy's ``max_budget`` goes
+        through the plan for that many in slow motion.
     random_state : None, int, RandomState or Generator, default=None
         Part of every querier's interface; policies are deterministic.
     safety_threshold : float or sequence of float of shape (n_limits,), default=0.0

@@ -93,7 +93,24 @@ def test_default_budget_is_what_training_had_left():
         np.testing.assert_allclose(querier.fit(*data).query(), expected, rtol=0, atol=1e-5)
 
 
-def test_budgets_beyond_training_count_as_the_largest():
+def test_longer_campaigns_stretch_the_plan():
+    # 5 + 40 observations in training; 5 + 80 asked for.
+    querier = AmortizedQuerier(policy_file(False), budget=80)
+    rng = np.random.default_rng(0)
+    X, y = rng.random((85, 2)), rng.standard_normal(85)
+    for told, stated in ((0, 40.0), (20, 30.0), (79, 1.0)):
+        data = X[: 5 + told], y[: 5 + told]
+        expected = forward(False, stated, *data)
+        with pytest.warns(DataScaleWarning):
+            querier.fit(X[:5], y[:5])
+        if told:
+            querier.tell(X[5 : 5 + told], y[5 : 5 + told])
+        np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-5)
+        many = querier.propose_many([data], 80 - told)
+        np.testing.assert_allclose(many, expected, rtol=0, atol=1e-5)
+
+
+def test_budgets_beyond_training_are_warned_of():
     querier = AmortizedQuerier(policy_file(False), budget=60)
     message = "budget=60 is more than the 40 queries that the policy was trained for"
     with pytest.warns(DataScaleWarning, match=message) as record:
