@@ -504,6 +504,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         super()._check_setup(n_features, budget)
         if self.pool_safety is not None:
             check_scalar(self.pool_safety, "pool_safety", Real, min_val=0, max_val=1)
+            if self.pool_safety != self.pool_safety:
+                raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
@@ -533,4 +535,11 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             enough = np.flatnonzero(safe >= self.pool_safety)
             if len(enough):
                 return int(rows[enough[0]]), points[enough[0]]
-        return int(rows[safe.argmax()]), points[safe.argmax()]
+        best = safe.argmax()
+        warn_user(
+            f"no row of the pool near to the proposal is safe with probability "
+            f"pool_safety={self.pool_safety}; the safest of {len(rows)} has {safe[best]:.2f}. "
+            "Rows in between what was measured as safe would help.",
+            SafetyWarning,
+        )
+        return int(rows[best]), points[best]

@@ -5,6 +5,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.exceptions import SafetyWarning
 from sklearn_asal.recheck import FACTORS, NOISES, MarginProcesses, typical_lengthscale
 
 from .queriers import policy_file
@@ -86,14 +87,21 @@ def test_policies_of_one_system_weigh_the_features():
     assert index != np.linalg.norm(pool - free, axis=1).argmin()
 
 
+def test_a_pool_without_safe_rows_is_warned_of():
+    dangerous = X[MARGIN < -0.3] + 1e-4
+    querier = AmortizedSafeQuerier(policy_file(True))
+    with pytest.warns(SafetyWarning, match=f"pool_safety=0.9; the safest of {len(dangerous)} has"):
+        querier.query(X, MARGIN, MARGIN, pool=dangerous)
+
+
 def test_a_measured_row_is_not_taken_again():
-    querier = AmortizedSafeQuerier(policy_file(True), pool_safety=0.99).fit(X, MARGIN, MARGIN)
+    querier = AmortizedSafeQuerier(policy_file(True), pool_safety=0.5).fit(X, MARGIN, MARGIN)
     pool = np.vstack([X, rng.random((3, 2))])
     found = querier.query(pool=pool, n_queries=3, return_indices=True)[1]
     assert sorted(found) == [12, 13, 14]
 
 
-@pytest.mark.parametrize(("value", "error"), [(1.5, ValueError), ("high", TypeError)])
+@pytest.mark.parametrize(("value", "error"), [(1.5, ValueError), (np.nan, ValueError), ("high", TypeError)])
 def test_bad_level(value, error):
     with pytest.raises(error, match="pool_safety"):
         AmortizedSafeQuerier(policy_file(True), pool_safety=value).query(X, MARGIN, MARGIN)

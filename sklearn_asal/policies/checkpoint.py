@@ -127,6 +127,8 @@ def locate(name_or_path, *, safe):
         Neither a shipped name nor an existing file.
     """
     names = _shipped(_weights(), bool(safe))
+    if safe and isinstance(name_or_path, str) and name_or_path.removeprefix("safe-") in names:
+        name_or_path = name_or_path.removeprefix("safe-")  # the name of its preset
     if isinstance(name_or_path, str) and name_or_path in names:
         return Path(str(_weights() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
@@ -198,8 +200,8 @@ def _of_kind(load, name_or_path, safe):
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
-            f"policy file {str(path)!r} holds a policy of the {kind} kind, but a {wanted} one is "
-            f"needed here; use {querier} with it."
+            f"policy file {str(path)!r} holds a policy of the {kind} kind, and one of the {wanted} "
+            f"kind is needed here; its querier is {querier}."
         )
     return loaded, header
 

@@ -32,8 +32,8 @@ def add_arguments(train):
     train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
     train.add_argument("--batch", type=positive, help="tasks a step; sets --n-kernels")
     train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
-    train.add_argument("--validate-every", type=positive, default=50, help="steps")
-    train.add_argument("--validation-tasks", type=positive, default=256)
+    train.add_argument("--validate-every", type=positive, help="steps; default: 50")
+    train.add_argument("--validation-tasks", type=positive, help="default: 256")
     group = train.add_argument_group("fields of the preset (see its documentation)")
     for field in dataclasses.fields(Preset):
         if field.name != "name":

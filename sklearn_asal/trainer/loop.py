@@ -98,9 +98,11 @@ class Trainer:
         used. By default one for each core.
     save_every : float, default=120
         Seconds between two checkpoints.
-    validate_every : int, default=50
-        Steps between two validations.
-    validation_tasks : int, default=256
+    validate_every : int, optional
+        Steps between two validations; by default 50, or what a resumed run has.
+    validation_tasks : int, optional
+        By default 256, or what a resumed run has; a run cannot change it, for its best policy
+        is that of one set of tasks.
     progress : bool, default=True
         Whether to show a progress bar.
     max_seconds : float, optional
@@ -123,8 +125,8 @@ class Trainer:
         device="cpu",
         threads=None,
         save_every=120.0,
-        validate_every=50,
-        validation_tasks=256,
+        validate_every=None,
+        validation_tasks=None,
         progress=True,
         max_seconds=None,
         tensorboard=False,
@@ -288,6 +290,10 @@ class Trainer:
     # -- state ------------------------------------------------------------------------------
 
     def _start(self, resume):
+        with torch.random.fork_rng():
+            torch.manual_seed(self.preset.seed)
+            self.started_from = None
+            self.network = self._first_network().to(self.device)
         if self.rank == 0 and not resume:
             if (self.out / "state.pt").exists():
                 raise TrainingError(
@@ -301,10 +307,6 @@ class Trainer:
         agree(None)  # nobody goes on before that
         if resume:
             state = read_state(self.out, self.device)
-        self.started_from = None
-        with torch.random.fork_rng():
-            torch.manual_seed(self.preset.seed)
-            self.network = self._first_network().to(self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
         self.optimizer = torch.optim.RAdam(self.network.parameters(), lr=self.preset.lr)
         generator = torch.Generator(self.device)
@@ -317,6 +319,9 @@ class Trainer:
         self.clock = time.monotonic()
         if resume:
             self._restore(state)
+        self.validate_every = self.validate_every or 50
+        self.validation_tasks = self.validation_tasks or 256
+        if resume:
             self.saved_at = self.clock
         else:
             # Even a run that is killed during its first step can be resumed.
@@ -334,9 +339,13 @@ class Trainer:
             return network
         given, header = load_policy(self.start_from, safe=self.preset.safe)
         if given.architecture != network.architecture:
+            ours, theirs = network.architecture, given.architecture
+            different = ", ".join(
+                f"{k} (policy: {theirs[k]}, preset: {ours[k]})" for k in ours if ours[k] != theirs[k]
+            )
             raise TrainingError(
-                f"start_from: the network in {self.start_from} is not the preset's; "
-                f"it has {given.architecture}, the preset {network.architecture}."
+                f"start_from: the network in {self.start_from} is not the preset's; different: "
+                f"{different}."
             )
         network.load_state_dict(given.state_dict())
         facts = ("name", "steps_done", "seconds", "device", "preset", "validation", "started_from")
@@ -365,6 +374,14 @@ class Trainer:
                 f"{self.out} holds a run with another preset; different: "
                 + ", ".join(f"{k} (run: {saved[k]}, asked: {asked[k]})" for k in changed)
             )
+        known = state["validation"]
+        if self.validation_tasks not in (None, known["tasks"]):
+            raise TrainingError(
+                f"{self.out} holds a run with validation_tasks={known['tasks']}, asked: "
+                f"{self.validation_tasks}; its best policy could not be told from later ones."
+            )
+        self.validation_tasks = known["tasks"]
+        self.validate_every = self.validate_every or known["every"]
         self._load_weights(state["weights"])
         if len(state["supplies"]) != n_ranks():
             raise TrainingError(
@@ -380,6 +397,7 @@ class Trainer:
         state = {name: getattr(self, name) for name in STATE}
         state["preset"] = self.preset.to_dict()
         state["weights"] = self._weights()
+        state["validation"] = {"every": self.validate_every, "tasks": self.validation_tasks}
         state["supplies"] = gather(self.supply.state())
         if self.rank == 0:
             temporary = self.out / "state.pt.tmp"

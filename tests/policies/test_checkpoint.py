@@ -138,7 +138,8 @@ def test_shipped(safe, name):
     network, header = load_policy(name, safe=safe)
     assert header["safe"] == safe
     assert header["n_features"] == shipped(safe)[name] == network.n_features
-    assert load_any(f"safe-{name}" if safe else name)[0] is network
+    preset = f"safe-{name}" if safe else name
+    assert load_any(preset)[0] is load_policy(preset, safe=safe)[0] is network
     for key in ("n_init", "max_budget", "noise_std", "preset", "steps_done", "validation"):
         assert key in header
 

@@ -229,6 +229,21 @@ def test_resume_with_another_preset(tmp_path):
         trainer(tmp_path, TINY.replace(gamma=0.1)).run(resume=True)
 
 
+def test_a_resumed_run_validates_as_before(tmp_path, monkeypatch):
+    whole = trainer(tmp_path / "whole", validate_every=3, validation_tasks=5)
+    whole.run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            trainer(tmp_path / "parts", validate_every=3, validation_tasks=5, save_every=0).run()
+    with pytest.raises(TrainingError, match="validation_tasks=5, asked: 6"):
+        Trainer(TINY, tmp_path / "parts", validation_tasks=6, progress=False).run(resume=True)
+    Trainer(TINY, tmp_path / "parts", progress=False).run(resume=True)
+    assert [
+        [row["validation_objective"] for row in log(tmp_path / name)] for name in ("whole", "parts")
+    ] == [[row["validation_objective"] for row in log(tmp_path / "whole")]] * 2
+
+
 def test_start_from_a_policy(tmp_path):
     trainer(tmp_path / "first").run()
     first = tmp_path / "first" / "policy.safetensors"
@@ -245,8 +260,9 @@ def test_start_from_a_policy(tmp_path):
 def test_start_from_another_network(tmp_path):
     trainer(tmp_path / "first").run()
     first = tmp_path / "first" / "policy.safetensors"
-    with pytest.raises(TrainingError, match="start_from: the network"):
+    with pytest.raises(TrainingError, match=r"different: hidden \(policy: 16, preset: 8\)\."):
         trainer(tmp_path / "second", TINY.replace(hidden=8), start_from=first).run()
+    assert not (tmp_path / "second").exists()
 
 
 def test_global_generators_are_left_alone(tmp_path):
