@@ -101,7 +101,9 @@ def test_a_measured_row_is_not_taken_again():
     assert sorted(found) == [12, 13, 14]
 
 
-@pytest.mark.parametrize(("value", "error"), [(1.5, ValueError), (np.nan, ValueError), ("high", TypeError)])
+@pytest.mark.parametrize(
+    ("value", "error"), [(1.5, ValueError), (np.nan, ValueError), ("high", TypeError)]
+)
 def test_bad_level(value, error):
     with pytest.raises(error, match="pool_safety"):
         AmortizedSafeQuerier(policy_file(True), pool_safety=value).query(X, MARGIN, MARGIN)

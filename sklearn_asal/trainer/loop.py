@@ -340,9 +340,8 @@ class Trainer:
         given, header = load_policy(self.start_from, safe=self.preset.safe)
         if given.architecture != network.architecture:
             ours, theirs = network.architecture, given.architecture
-            different = ", ".join(
-                f"{k} (policy: {theirs[k]}, preset: {ours[k]})" for k in ours if ours[k] != theirs[k]
-            )
+            keys = [key for key in ours if ours[key] != theirs[key]]
+            different = ", ".join(f"{k} (policy: {theirs[k]}, preset: {ours[k]})" for k in keys)
             raise TrainingError(
                 f"start_from: the network in {self.start_from} is not the preset's; different: "
                 f"{different}."
