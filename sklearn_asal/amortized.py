@@ -537,9 +537,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 return int(rows[enough[0]]), points[enough[0]]
         best = safe.argmax()
         warn_user(
-            f"no row of the pool near to the proposal is safe with probability "
-            f"pool_safety={self.pool_safety}; the safest of {len(rows)} has {safe[best]:.2f}. "
-            "Rows in between what was measured as safe would help.",
+            f"no row of the pool near to a proposal is safe with probability "
+            f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
             SafetyWarning,
         )
         return int(rows[best]), points[best]

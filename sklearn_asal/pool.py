@@ -218,12 +218,16 @@ class PoolView:
         """
         self._check_left()
         spent = self._spent
-        k = min(n + len(spent), len(self._rows))
-        distances, found = self._tree.query(point * self._weights, k=k)
-        distances, found = np.atleast_1d(distances), np.atleast_1d(found)
-        found = found[np.lexsort((self._rows[found], distances))]
-        left = np.array([i for i in found if i not in spent][:n], dtype=np.intp)
-        return self._rows[left], self._points[left]
+        enough = min(n + len(spent), len(self._rows))
+        k = min(n, enough)
+        while True:
+            distances, found = self._tree.query(point * self._weights, k=k)
+            distances, found = np.atleast_1d(distances), np.atleast_1d(found)
+            found = found[np.lexsort((self._rows[found], distances))]
+            left = np.array([i for i in found if i not in spent][:n], dtype=np.intp)
+            if len(left) == n or k == enough:
+                return self._rows[left], self._points[left]
+            k = min(2 * k, enough)  # rarely are spent rows among the nearest
 
     def nearest(self, point):
         """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.

@@ -73,6 +73,19 @@ def test_nearest_of_many_campaigns_equals_brute_force(seed, n_features, n):
                 np.testing.assert_array_equal(row, X[expected])
 
 
+@given(X=rows(30), observed=rows(12), point=arrays(float, 2, elements=grid), n=st.integers(1, 35))
+def test_near_equals_brute_force(X, observed, point, n):
+    _, left = brute_force(X, observed, point)
+    if not left:
+        return
+    indices, points = PoolView(CandidatePool(X), Box(None, 2), observed).near(point, n)
+    distance = ((X - point) ** 2).sum(axis=1)
+    assert len(indices) == min(n, len(left))
+    assert set(indices) <= set(left)
+    np.testing.assert_array_equal(points, X[indices])
+    np.testing.assert_allclose(distance[indices], np.sort(distance[left])[:n], rtol=1e-12)
+
+
 def test_weights_may_change_between_queries():
     """One pool serves queriers that weigh the features in different ways."""
     pool, box, none = CandidatePool([[0.0, 0.5], [0.3, 0.0]]), Box(None, 2), np.empty((0, 2))
