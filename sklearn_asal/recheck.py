@@ -1,6 +1,7 @@
 """Whether rows of a pool near to a proposal are safe: Gaussian processes that need no fitting."""
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
 from scipy.special import ndtr
 
@@ -9,6 +10,8 @@ FACTORS = (0.5, 1.0, 2.0)
 NOISES = (0.03, 0.1, 0.3)
 # Margins beyond this are not at unit scale, and would let the evidence overflow.
 LARGEST = 10.0
+# A weight that changes no probability.
+_NEGLIGIBLE = 1e-9
 
 
 class MarginProcesses:
@@ -30,17 +33,24 @@ class MarginProcesses:
     def __init__(self, X, margin, lengthscale):
         self.lengthscale = lengthscale
         self._X = X / lengthscale
-        # (factors, noises, n, n), factorised at once.
-        self._scale = -0.5 / np.square(FACTORS)[:, None, None]
-        self._noise = np.square(NOISES)[:, None, None]
-        among = np.exp(self._scale * cdist(self._X, self._X, "sqeuclidean"))
-        K = among[:, None] + self._noise * np.eye(len(X))
-        self._whitener = np.linalg.inv(np.linalg.cholesky(K))
-        self._known = self._whitener @ np.clip(margin, -LARGEST, LARGEST)
-        determinant = np.log(np.diagonal(self._whitener, axis1=-2, axis2=-1)).sum(-1)
-        evidence = determinant - 0.5 * (self._known**2).sum(-1)
+        scale = -0.5 / np.square(FACTORS)[:, None, None]
+        noise = np.square(NOISES)
+        among = np.exp(scale * cdist(self._X, self._X, "sqeuclidean"))
+        K = among[:, None] + noise[:, None, None] * np.eye(len(X))
+        # One process after the other, factors outside; (processes, n, n).
+        factors = np.linalg.cholesky(K.reshape(-1, *K.shape[-2:]))
+        # Three times as fast as a general inverse.
+        whitener = np.stack([dtrtri(factor, lower=True)[0] for factor in factors])
+        known = whitener @ np.clip(margin, -LARGEST, LARGEST)
+        determinant = np.log(np.diagonal(whitener, axis1=-2, axis2=-1)).sum(-1)
+        evidence = determinant - 0.5 * (known**2).sum(-1)
         weights = np.exp(evidence - evidence.max())
-        self._weights = (weights / weights.sum())[..., None]
+        weights /= weights.sum()
+        # Mostly a few processes explain the data, and the others are not worth their time.
+        kept = weights > _NEGLIGIBLE
+        self._weights, self._whitener, self._known = weights[kept], whitener[kept], known[kept]
+        self._scale = np.repeat(scale, len(NOISES), axis=0)[kept]
+        self._noise = np.tile(noise, len(FACTORS))[kept, None]
 
     def probability_safe(self, candidates):
         """Probability that each candidate is measured as safe, averaged over hyperparameters.
@@ -54,10 +64,10 @@ class MarginProcesses:
         ndarray of shape (m,)
         """
         across = cdist(self._X, candidates / self.lengthscale, "sqeuclidean")
-        V = self._whitener @ np.exp(self._scale * across)[:, None]
-        variance = np.maximum(1 - (V**2).sum(axis=-2), 0) + self._noise[..., 0]
-        safe = ndtr((self._known[..., None, :] @ V)[..., 0, :] / np.sqrt(variance))
-        return (self._weights * safe).sum(axis=(0, 1))
+        V = self._whitener @ np.exp(self._scale * across)
+        variance = np.maximum(1 - (V**2).sum(axis=1), 0) + self._noise
+        mean = (self._known[:, None] @ V)[:, 0]
+        return self._weights @ ndtr(mean / np.sqrt(variance))
 
 
 def typical_lengthscale(header, function="safety_lengthscale"):
