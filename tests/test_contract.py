@@ -28,11 +28,12 @@ from sklearn_asal.base import SafeQuerierMixin
 
 # Ordinary data must not raise a single warning of ours.
 # Where the points lie is of no consequence here.
-pytestmark = pytest.mark.filterwarnings("error::UserWarning", "ignore:no observation in the middle")
+# Campaigns and pools here are not about safety, and safe queriers say so.
+pytestmark = pytest.mark.filterwarnings(
+    "error::UserWarning", "ignore:no observation in the middle", "ignore:no row of the pool near"
+)
 BOUNDS = [(0.0, 6.0), (-5.0, 30.0)]
 # The queriers that a fixture hands over keep nothing between examples.
-# Their pools are not about safety, and a safe querier says so.
-unsafe_pool = pytest.mark.filterwarnings("ignore:no row of the pool near")
 some = settings(
     max_examples=10,
     deadline=None,
@@ -283,7 +284,6 @@ def test_bad_budget_and_n_queries(make):
 # ---- pool
 
 
-@unsafe_pool
 @some
 @given(seed=seeds, n_queries=st.integers(1, 4))
 def test_pool_rows_are_returned_once(make, seed, n_queries):
@@ -299,7 +299,6 @@ def test_pool_rows_are_returned_once(make, seed, n_queries):
         np.testing.assert_array_equal(querier.query(pool=reusable, n_queries=n_queries), points)
 
 
-@unsafe_pool
 def test_pool_runs_out(make):
     X, y, z = campaign(0)
     querier = make(bounds=BOUNDS).fit(X, y, z)
@@ -316,7 +315,6 @@ def test_pool_runs_out(make):
         querier.query(pool=pool)
 
 
-@unsafe_pool
 def test_pool_outside_bounds(make):
     querier = make(bounds=BOUNDS, budget=9).fit(*campaign(0))
     pool = [[3.0, 10.0], [600.0, 10.0]]
