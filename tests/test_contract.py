@@ -27,8 +27,7 @@ from sklearn_asal import (
 from sklearn_asal.base import SafeQuerierMixin
 
 # Ordinary data must not raise a single warning of ours.
-# Where the points lie is of no consequence here.
-# Campaigns and pools here are not about safety, and safe queriers say so.
+# Where the points lie, and whether rows of a pool are safe, is of no consequence here.
 pytestmark = pytest.mark.filterwarnings(
     "error::UserWarning", "ignore:no observation in the middle", "ignore:no row of the pool near"
 )
