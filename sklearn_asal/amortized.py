@@ -528,13 +528,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
         with one_thread():
             processes = MarginProcesses(X, margin[: len(X)], lengthscale)
-        for n in _NEAR:
-            rows, points = view.near(point, n)
-            with one_thread():
+            for n in _NEAR:
+                rows, points = view.near(point, n)
                 safe = processes.probability_safe(points)
-            enough = np.flatnonzero(safe >= self.pool_safety)
-            if len(enough):
-                return int(rows[enough[0]]), points[enough[0]]
+                enough = np.flatnonzero(safe >= self.pool_safety)
+                if len(enough):
+                    return int(rows[enough[0]]), points[enough[0]]
         best = safe.argmax()
         warn_user(
             f"no row of the pool near to a proposal is safe with probability "

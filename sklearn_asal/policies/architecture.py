@@ -1,5 +1,7 @@
 """What makes a policy's network: its arguments, and the names and shapes of its weights."""
 
+import math
+
 #: What an architecture can choose from.
 CHOICES = {
     "kind": ("reader", "transformer"),
@@ -45,6 +47,22 @@ def _complete(
     standardize=True,
 ):
     return locals()
+
+
+def scaling(architecture):
+    """Shift and factor that a complete architecture applies to its inputs and to the budget.
+
+    A uniform variable on [0, 1] has standard deviation 1 / sqrt(12).
+
+    Returns
+    -------
+    x, budget : tuple of float
+        Each is subtracted the first and multiplied with the second.
+    """
+    if not architecture["standardize"]:
+        return (0.0, 1.0), (0.0, 1.0)
+    longest = architecture["max_budget"]
+    return (0.5, math.sqrt(12)), ((1 + longest) / 2, math.sqrt(12) / longest)
 
 
 def build(architecture, **options):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from .architecture import scaling
 from .checkpoint import load_runtime, locate, read_weights, resolve
 
 _OPSET = 17  # the first with LayerNormalization
@@ -120,13 +121,7 @@ class _Graph:
 
     def transformer(self, setup):
         """The paper's network, up to the bound on its decision."""
-        real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
-        hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
-        hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
-        root = None
-        if setup["pooling"] == "sqrt":
-            root = self.add("Max", self.add("ReduceSum", real, [1], keepdims=1), np.float32(1))
-            root = self.add("Sqrt", root)
+        real, hidden_keys, root = self.mask(setup)
         x = self.inputs(setup)
         shared = setup, real, hidden_keys, root
         parts = [self.encoder(x, "y", "history", *shared)]
@@ -136,19 +131,27 @@ class _Graph:
             parts.append(self.mlp(self.left(setup), "budget"))
         return self.mlp(self.add("Concat", *parts, axis=1), "decision")
 
+    def mask(self, setup):
+        """Weights of observations, what hides padding from attention, what a sum is divided by."""
+        real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
+        hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
+        hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        root = None
+        if setup["pooling"] == "sqrt":
+            root = self.add("Max", self.add("ReduceSum", real, [1], keepdims=1), np.float32(1))
+            root = self.add("Sqrt", root)
+        return real, hidden_keys, root
+
+    def scaled(self, x, shift, factor):
+        return self.add("Mul", self.add("Sub", x, np.float32(shift)), np.float32(factor))
+
     def inputs(self, setup):
         """X as the network wants it."""
-        if not setup["standardize"]:
-            return "X"
-        return self.add("Mul", self.add("Sub", "X", np.float32(0.5)), np.float32(math.sqrt(12)))
+        return self.scaled("X", *scaling(setup)[0])
 
     def left(self, setup):
         """The budget as the network wants it, ``(B, 1)``."""
-        left, longest = self.add("Unsqueeze", "budget", [1]), setup["max_budget"]
-        if not setup["standardize"]:
-            return left
-        left = self.add("Sub", left, np.float32((1 + longest) / 2))
-        return self.add("Mul", left, np.float32(math.sqrt(12) / longest))
+        return self.scaled(self.add("Unsqueeze", "budget", [1]), *scaling(setup)[1])
 
     def silu(self, x):
         return self.add("Mul", x, self.add("Sigmoid", x))
@@ -160,9 +163,7 @@ class _Graph:
     def reader(self, setup):
         """The reading network, up to the bound on its decision."""
         width, heads = setup["embedding"], setup["heads"]
-        real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
-        hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
-        hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        real, hidden_keys, root = self.mask(setup)
         values = ("y", "margin")[: 1 + setup["safe"]]
         values = [self.add("Unsqueeze", value, [2]) for value in values]
         rows = self.add("Concat", self.inputs(setup), *values, axis=2)
@@ -174,9 +175,8 @@ class _Graph:
 
         total = self.add("Mul", part(0), self.add("Unsqueeze", real, [2]))
         h = self.add("ReduceSum", total, [1], keepdims=0)
-        if setup["pooling"] == "sqrt":
-            count = self.add("ReduceSum", real, [1], keepdims=1)
-            h = self.add("Div", h, self.add("Sqrt", self.add("Max", count, np.float32(1))))
+        if root is not None:
+            h = self.add("Div", h, root)
         if setup["budget"]:
             hidden = self.silu(self.linear(self.left(setup), "budget.0"))
             h = self.add("Add", h, self.linear(hidden, "budget.2"))

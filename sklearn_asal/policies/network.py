@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .architecture import complete
+from .architecture import complete, scaling
 
 
 def _mlp(n_inputs, hidden, n_outputs):
@@ -186,43 +186,16 @@ class PolicyNetwork(nn.Module):
         lie near the centre, with the output mapping unsaturated.
     """
 
-    def __init__(
-        self,
-        n_features,
-        safe=True,
-        budget=True,
-        *,
-        embedding=128,
-        hidden=512,
-        heads=8,
-        layers=2,
-        pooling="sqrt",
-        output="clip",
-        max_budget=40,
-        standardize=True,
-        centre_gain=0.05,
-    ):
+    def __init__(self, n_features, safe=True, budget=True, *, centre_gain=0.05, **architecture):
         super().__init__()
-        self.architecture = complete(
-            dict(
-                kind="transformer",
-                n_features=n_features,
-                safe=safe,
-                budget=budget,
-                embedding=embedding,
-                hidden=hidden,
-                heads=heads,
-                layers=layers,
-                pooling=pooling,
-                output=output,
-                max_budget=max_budget,
-                standardize=standardize,
-            )
+        self.architecture = full = complete(
+            dict(architecture, kind="transformer", n_features=n_features, safe=safe, budget=budget)
         )
+        embedding, hidden = full["embedding"], full["hidden"]
         self.n_features = n_features
         self.safe = safe
-        self.output = output
-        encoder = (n_features, embedding, hidden, heads, layers, pooling)
+        self.output = full["output"]
+        encoder = n_features, embedding, hidden, full["heads"], full["layers"], full["pooling"]
         self.history = HistoryEncoder(*encoder)
         self.safety_history = HistoryEncoder(*encoder) if safe else None
         self.budget = _mlp(1, hidden, embedding) if budget else None
@@ -230,11 +203,7 @@ class PolicyNetwork(nn.Module):
         with torch.no_grad():
             self.decision[-1].weight.mul_(centre_gain)
             self.decision[-1].bias.mul_(centre_gain)
-        # A uniform variable on [0, 1] has standard deviation 1 / sqrt(12).
-        self.x_shift, self.x_scale = (0.5, math.sqrt(12)) if standardize else (0.0, 1.0)
-        self.budget_shift, self.budget_scale = (
-            ((1 + max_budget) / 2, math.sqrt(12) / max_budget) if standardize else (0.0, 1.0)
-        )
+        (self.x_shift, self.x_scale), (self.budget_shift, self.budget_scale) = scaling(full)
 
     def tokens(self, x, y, z=None):
         """What the encoders keep of each observation, once and for all.

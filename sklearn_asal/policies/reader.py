@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .architecture import complete
+from .architecture import complete, scaling
 from .network import OUTPUTS
 
 
@@ -80,41 +80,15 @@ class ReaderNetwork(nn.Module):
         Number of readings.
     """
 
-    def __init__(
-        self,
-        n_features,
-        safe=True,
-        budget=True,
-        *,
-        embedding=128,
-        hidden=256,
-        heads=8,
-        layers=2,
-        pooling="sqrt",
-        output="clip",
-        max_budget=40,
-        standardize=True,
-        centre_gain=0.05,
-    ):
+    def __init__(self, n_features, safe=True, budget=True, *, centre_gain=0.05, **architecture):
         super().__init__()
-        self.architecture = complete(
-            dict(
-                kind="reader",
-                n_features=n_features,
-                safe=safe,
-                budget=budget,
-                embedding=embedding,
-                hidden=hidden,
-                heads=heads,
-                layers=layers,
-                pooling=pooling,
-                output=output,
-                max_budget=max_budget,
-                standardize=standardize,
-            )
+        self.architecture = full = complete(
+            dict(architecture, kind="reader", n_features=n_features, safe=safe, budget=budget)
         )
+        embedding, hidden, layers = full["embedding"], full["hidden"], full["layers"]
         self.n_features, self.safe = n_features, safe
-        self.width, self.heads = embedding, heads
+        self.width, self.heads = embedding, full["heads"]
+        (self.x_shift, self.x_scale), (self.budget_shift, self.budget_scale) = scaling(full)
         self.embed = nn.Sequential(
             nn.Linear(n_features + 1 + safe, hidden), nn.SiLU(), nn.Linear(hidden, embedding)
         )
@@ -125,7 +99,7 @@ class ReaderNetwork(nn.Module):
                 nn.Linear(1, hidden), nn.SiLU(), nn.Linear(hidden, embedding)
             )
         self.start = FeedForward(embedding, hidden)
-        self.readings = nn.ModuleList(Reading(embedding, hidden, heads) for _ in range(layers))
+        self.readings = nn.ModuleList(Reading(embedding, hidden, self.heads) for _ in range(layers))
         self.norm = nn.LayerNorm(embedding)
         self.head = nn.Linear(embedding, n_features)
         with torch.no_grad():
@@ -140,8 +114,7 @@ class ReaderNetwork(nn.Module):
         tuple of one Tensor of shape (B, n, embedding * (1 + 2 * layers))
             Summand, then key and value of each reading; concatenate along ``n``.
         """
-        if self.architecture["standardize"]:
-            x = (x - 0.5) * math.sqrt(12)
+        x = (x - self.x_shift) * self.x_scale
         values = (y, z) if self.safe else (y,)
         rows = torch.cat([x, *(value.unsqueeze(-1) for value in values)], -1)
         return (self.project(F.silu(self.embed(rows))),)
@@ -190,9 +163,7 @@ class ReaderNetwork(nn.Module):
         if self.architecture["pooling"] == "sqrt":
             total = total / root
         if self.budget is not None:
-            if self.architecture["standardize"]:
-                longest = self.architecture["max_budget"]
-                budget = (budget - (1 + longest) / 2) * (math.sqrt(12) / longest)
+            budget = (budget - self.budget_shift) * self.budget_scale
             total = total + self.budget(budget.to(total.dtype).unsqueeze(-1))
         return self.start(total)
 

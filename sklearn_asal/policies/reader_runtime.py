@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from .architecture import scaling
 from .runtime import EPSILON, Runtime, clipped
 
 
@@ -19,7 +20,7 @@ class ReaderRuntime(Runtime):
         """Prepare the constants; everything in float64 until the end."""
         w, self._layers = self._width, full["layers"]
         self.token_width = w * (1 + 2 * self._layers)
-        standardize, longest = full["standardize"], full["max_budget"]
+        (x_shift, x_scale), of_budget = scaling(full)
 
         def linear(name, norm=None, factor=1.0, centred=0):
             """Weight and bias, after the gain and shift of a norm; the first outputs centred."""
@@ -33,10 +34,9 @@ class ReaderRuntime(Runtime):
             return self._cast(W * factor), self._cast(b * factor)
 
         W, b = weights["embed.0.weight"].T.copy(), weights["embed.0.bias"]
-        if standardize:
-            inputs = W[: self.n_features]
-            inputs *= math.sqrt(12)
-            b = b - 0.5 * inputs.sum(axis=0)
+        inputs = W[: self.n_features]
+        inputs *= x_scale
+        b = b - x_shift * inputs.sum(axis=0)
         self._embed = self._cast(W), self._cast(b), *linear("embed.2")
         self._project = linear("project", centred=w)
 
@@ -54,10 +54,8 @@ class ReaderRuntime(Runtime):
         self._head = linear("head", "norm")
         self._budget = None
         if full["budget"]:
-            shift = (1 + longest) / 2 if standardize else 0.0
-            factor = math.sqrt(12) / longest if standardize else 1.0
             parts = [weights[f"budget.{i}.{part}"] for i in (0, 2) for part in ("weight", "bias")]
-            self._budget = shift, factor, *parts
+            self._budget = *of_budget, *parts
 
     def _cast(self, array):
         return np.ascontiguousarray(array, self.dtype)
@@ -91,21 +89,7 @@ class ReaderRuntime(Runtime):
         return _linear(_silu(_linear(hidden, W2, b2)), *self._project)
 
     def decide(self, budget, tokens, mask=None):
-        """The next input of each of B campaigns from :meth:`tokens`.
-
-        Parameters
-        ----------
-        budget : float or ndarray of shape (B,)
-            Queries left, this one included.
-        tokens : ndarray of shape (1, B, n, token_width)
-        mask : bool ndarray of shape (B, n), optional
-            True where an observation is real, False for padding.
-
-        Returns
-        -------
-        ndarray of shape (B, n_features)
-            Inside the unit cube.
-        """
+        """See :meth:`Runtime.decide`; one encoder."""
         tokens = tokens[0]
         B, n, _ = tokens.shape
         w, heads = self._width, self._heads

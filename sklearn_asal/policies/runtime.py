@@ -61,6 +61,24 @@ class Runtime:
         self._budgets = {}
         self._local = threading.local()
 
+    def decide(self, budget, tokens, mask=None):
+        """The next input of each of B campaigns from :meth:`tokens`.
+
+        Parameters
+        ----------
+        budget : float or ndarray of shape (B,)
+            Queries left, this one included.
+        tokens : ndarray of shape (n_encoders, B, n, token_width)
+        mask : bool ndarray of shape (B, n), optional
+            True where an observation is real, False for padding.
+
+        Returns
+        -------
+        ndarray of shape (B, n_features)
+            Inside the unit cube.
+        """
+        raise NotImplementedError
+
     def __call__(self, budget, X, y, margin=None, mask=None):
         """The next input of each of B campaigns from raw observations.
 

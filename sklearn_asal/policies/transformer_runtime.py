@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .architecture import encoders
+from .architecture import encoders, scaling
 from .runtime import EPSILON, Runtime, clipped
 
 
@@ -19,9 +19,9 @@ class TransformerRuntime(Runtime):
 
     def _fold(self, full, weights):
         """Prepare the constants; everything in float64 until the end."""
-        names, longest, standardize = encoders(full), full["max_budget"], full["standardize"]
+        names = encoders(full)
         self.token_width = 4 * self._width
-        x_shift, x_scale = (0.5, math.sqrt(12)) if standardize else (0.0, 1.0)
+        (x_shift, x_scale), of_budget = scaling(full)
 
         def stack(make):
             return np.ascontiguousarray(np.stack([make(name) for name in names]), self.dtype)
@@ -65,10 +65,8 @@ class TransformerRuntime(Runtime):
         self._bias = b.astype(self.dtype)
         self._budget = None
         if full["budget"]:
-            shift = (1 + longest) / 2 if standardize else 0.0
-            factor = math.sqrt(12) / longest if standardize else 1.0
             W2, b2 = linear("budget.2")
-            self._budget = (shift, factor, *linear("budget.0"), W2 @ parts[-1], b2 @ parts[-1] + b)
+            self._budget = (*of_budget, *linear("budget.0"), W2 @ parts[-1], b2 @ parts[-1] + b)
 
     def _fold_layers(self, n_layers, encoder, linear):
         """Layers of one encoder; gain and shift of a norm go to the maps that read its result."""
@@ -133,21 +131,7 @@ class TransformerRuntime(Runtime):
         return result
 
     def decide(self, budget, tokens, mask=None):
-        """The next input of each of B campaigns from :meth:`tokens`.
-
-        Parameters
-        ----------
-        budget : float or ndarray of shape (B,)
-            Queries left, this one included.
-        tokens : ndarray of shape (n_encoders, B, n, 4 * embedding)
-        mask : bool ndarray of shape (B, n), optional
-            True where an observation is real, False for padding.
-
-        Returns
-        -------
-        ndarray of shape (B, n_features)
-            Inside the unit cube.
-        """
+        """See :meth:`Runtime.decide`."""
         try:
             total = self._attend(tokens, mask, careful=False)
         except _Overflow:

@@ -319,11 +319,10 @@ class Trainer:
         self.clock = time.monotonic()
         if resume:
             self._restore(state)
-        self.validate_every = self.validate_every or 50
-        self.validation_tasks = self.validation_tasks or 256
-        if resume:
             self.saved_at = self.clock
         else:
+            self.validate_every = self.validate_every or 50
+            self.validation_tasks = self.validation_tasks or 256
             # Even a run that is killed during its first step can be resumed.
             self._save()
         self._make_step()
