@@ -80,6 +80,7 @@ def test_interrupted(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["--gamma", "2"], "gamma must be in"),
+        (["--lags", "1-0-0.3"], "LATER:EARLIER:STEP"),
         (["--batch", "7", "--n-functions", "5"], "batch must be a multiple"),
         (["--output", "relu"], "output must be one of"),
         (["--save-every", "nan"], "save_every must be"),

@@ -85,11 +85,18 @@ class TableSource:
         return self.X[begun], self.y[begun], z, self.X[tested], self.y[tested], candidates, measure
 
     def _central(self, safe, n):
-        """Safe rows of the centre box, which grows until it holds ``n``; without safety, all."""
+        """Safe rows to begin with; without safety, all.
+
+        Those of the centre box. Where it holds fewer than ``n``, a box of its size around the
+        median of the safe rows, which grows until it holds ``n``.
+        """
         if self.z is None:
             return safe
         low, high = self.bounds.T
-        distance = np.abs((self.X[safe] - low) / (high - low) - 0.5).max(axis=1)
+        unit = (self.X[safe] - low) / (high - low)
+        distance = np.abs(unit - 0.5).max(axis=1)
+        if np.count_nonzero(distance <= _CENTRE) < n:
+            distance = np.abs(unit - np.median(unit, axis=0)).max(axis=1)
         reach = max(_CENTRE, np.partition(distance, n - 1)[n - 1])
         return safe[distance <= reach + 1e-12]
 

@@ -173,9 +173,10 @@ def get_task(name, data_home=None, *, pool_size=None):
     the centre, 0.4 to 0.6 of every side. Noise of standard deviation 0.1 is added to functions and
     to the fluid system. What is left of a table after initial and test rows is its pool.
 
-    The engine data have no safe row in that centre: all 12 are unsafe. There the centre grows,
-    equally on all sides, until it holds ``n_init`` safe rows; so the initial rows are the same
-    five for every seed, and seeds differ by their test set and pool.
+    The engine data have no safe row in that centre: all 12 are unsafe. There a box of the same
+    size is put around the median of the safe rows, where somebody who runs the engine would begin.
+    (The safe rows nearest to the middle are chance results at operating points that were measured
+    several times and are mostly unsafe: from there no method stays safe.)
 
     Test outputs are measurements as well, so the test error of a perfect model is 0.1 on functions
     and the fluid system. The paper does not say, but its figures fit this: entropy search with an

@@ -2,12 +2,16 @@
 
 import math
 
+from scipy.stats import qmc
+
 #: What an architecture can choose from.
 CHOICES = {
     "kind": ("reader", "transformer"),
     "pooling": ("sqrt", "sum"),
     "output": ("clip", "tanh"),
 }
+# Number of points to follow.
+LEADING = 4096
 # Of the files written before there was another kind.
 _FIRST_KIND = "transformer"
 
@@ -28,7 +32,30 @@ def complete(architecture):
         full["hidden"] = 512 if full["kind"] == "transformer" else 256
     if full["embedding"] % full["heads"]:
         raise ValueError(f"{full['heads']} heads do not divide {full['embedding']} embeddings")
+    full["lags"] = checked_lags(full["lags"], full["n_features"])
     return full
+
+
+def checked_lags(lags, n_features):
+    """Lags as a tuple of (later, earlier, step).
+
+    Raises
+    ------
+    ValueError
+        They are not that, or not in an order in which each feature is settled when it is used.
+    """
+    lags = tuple((int(later), int(earlier), float(step)) for later, earlier, step in lags)
+    used = set()
+    for later, earlier, step in lags:
+        used.add(earlier)
+        if not (0 <= later < n_features and 0 <= earlier < n_features) or later in used:
+            raise ValueError(
+                "lags are (later, earlier, step), two different features of "
+                f"{n_features}, each moved before others follow it; got {lags}"
+            )
+        if not 0 < step <= 1:
+            raise ValueError(f"the step of a lag is a part of the bounds, in (0, 1]; got {step}")
+    return lags
 
 
 def _complete(
@@ -43,10 +70,25 @@ def _complete(
     layers=2,
     pooling="sqrt",
     output="clip",
+    lags=(),
+    lead=False,
     max_budget=40,
     standardize=True,
 ):
     return locals()
+
+
+def leading_points(n_features):
+    """Points that a policy with ``lead`` follows, one for each number of observations.
+
+    The Sobol sequence, in whose every stretch the points lie evenly in the cube.
+
+    Returns
+    -------
+    ndarray of shape (4096, n_features)
+        On [-1, 1); beyond 4095 observations it begins anew.
+    """
+    return 2 * qmc.Sobol(n_features, scramble=False).random(LEADING) - 1
 
 
 def scaling(architecture):
@@ -92,6 +134,8 @@ def check_weights(architecture, weights):
         expected[f"{name}.weight"], expected[f"{name}.bias"] = shape, shape[:1]
 
     {"transformer": _transformer, "reader": _reader}[architecture["kind"]](architecture, linear)
+    if architecture["lead"]:
+        expected["lead"] = (architecture["n_features"],)
     for name in sorted({*expected, *weights}):
         shape = weights[name].shape if name in weights else None
         if shape != expected.get(name):
@@ -139,6 +183,9 @@ def _reader(architecture, linear):
         linear(f"{name}.down", embedding, hidden)
     linear("norm", embedding)
     linear("head", D, embedding)
+    if architecture["lead"]:
+        linear("follow.0", hidden, D)
+        linear("follow.2", embedding, hidden)
 
 
 def _budget(architecture, linear):

@@ -144,8 +144,47 @@ class _Clip(torch.autograd.Function):
         return gradient.masked_fill(away, 0.0)
 
 
-#: How a decision is bounded.
-OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh}
+class _Between(torch.autograd.Function):
+    """``clamp(x, low, high)`` with the projected gradient; at an end it goes to that end, too."""
+
+    @staticmethod
+    def forward(ctx, x, low, high):
+        ctx.save_for_backward(x, low, high)
+        return torch.minimum(torch.maximum(x, low), high)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, low, high = ctx.saved_tensors
+        below, above = x < low, x > high
+        away = (above & (gradient < 0)) | (below & (gradient > 0))
+        return tuple(gradient.masked_fill(mask, 0.0) for mask in (away, ~below, ~above))
+
+
+_OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh}
+
+
+def bounded(h, architecture):
+    """What a head says, brought into the unit cube and within the lags' reach.
+
+    Parameters
+    ----------
+    h : Tensor of shape (..., n_features)
+    architecture : dict
+        Complete; its ``output`` and ``lags``.
+
+    Returns
+    -------
+    Tensor of shape (..., n_features)
+    """
+    x = 0.5 + 0.5 * _OUTPUTS[architecture["output"]](h)
+    if not architecture["lags"]:
+        return x
+    columns = list(x.unbind(-1))
+    for later, earlier, step in architecture["lags"]:
+        low = (columns[earlier] - step).clamp_min(0)
+        high = (columns[earlier] + step).clamp_max(1)
+        columns[later] = _Between.apply(columns[later], low, high)
+    return torch.stack(columns, -1)
 
 
 class PolicyNetwork(nn.Module):
@@ -176,6 +215,9 @@ class PolicyNetwork(nn.Module):
     output : {"clip", "tanh"}, default="clip"
         How the decision is bounded: ``(1 + clip(h)) / 2`` with a projected gradient, or the paper's
         ``(1 + tanh(h)) / 2``, which saturates at the border.
+    lags : sequence of (int, int, float), default=()
+        Features that are earlier values of one signal, ``(later, earlier, step)``: the later one
+        is kept within ``step`` of the earlier. In this order, so an earlier one comes first.
     max_budget : float, default=40
         Largest budget of the training; sets the scale of the budget's input.
     standardize : bool, default=True
@@ -194,7 +236,6 @@ class PolicyNetwork(nn.Module):
         embedding, hidden = full["embedding"], full["hidden"]
         self.n_features = n_features
         self.safe = safe
-        self.output = full["output"]
         encoder = n_features, embedding, hidden, full["heads"], full["layers"], full["pooling"]
         self.history = HistoryEncoder(*encoder)
         self.safety_history = HistoryEncoder(*encoder) if safe else None
@@ -248,7 +289,7 @@ class PolicyNetwork(nn.Module):
             budget = (budget - self.budget_shift) * self.budget_scale
             parts.append(self.budget(budget.to(parts[0].dtype).unsqueeze(-1)))
         h = self.decision(torch.cat(parts, -1))
-        return 0.5 + 0.5 * OUTPUTS[self.output](h)
+        return bounded(h, self.architecture)
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations; arguments as above."""

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from .architecture import complete, scaling
-from .network import OUTPUTS
+from .architecture import LEADING, complete, leading_points, scaling
+from .network import bounded
 
 
 class FeedForward(nn.Module):
@@ -68,8 +68,12 @@ class ReaderNetwork(nn.Module):
 
     Parameters
     ----------
-    n_features, safe, budget, pooling, output, max_budget, standardize, centre_gain
+    n_features, safe, budget, pooling, output, lags, max_budget, standardize, centre_gain
         See :class:`~sklearn_asal.policies.network.PolicyNetwork`.
+    lead : bool, default=False
+        Whether the state also knows the next point of the Sobol sequence, which the next input
+        follows as far as it learns to. In many dimensions a policy has to scatter its queries
+        and cannot invent that.
     embedding : int, default=128
         Width of the state, of keys and of values.
     hidden : int, default=256
@@ -98,6 +102,15 @@ class ReaderNetwork(nn.Module):
             self.budget = nn.Sequential(
                 nn.Linear(1, hidden), nn.SiLU(), nn.Linear(hidden, embedding)
             )
+        self.follow = None
+        if full["lead"]:
+            points = torch.as_tensor(leading_points(n_features), dtype=torch.float32)
+            self.register_buffer("points", points, persistent=False)
+            self.follow = nn.Sequential(
+                nn.Linear(n_features, hidden), nn.SiLU(), nn.Linear(hidden, embedding)
+            )
+            # An untrained policy draws the sequence itself, a safe one within its initial box.
+            self.lead = nn.Parameter(torch.full((n_features,), 0.2 if safe else 1.0))
         self.start = FeedForward(embedding, hidden)
         self.readings = nn.ModuleList(Reading(embedding, hidden, self.heads) for _ in range(layers))
         self.norm = nn.LayerNorm(embedding)
@@ -124,13 +137,12 @@ class ReaderNetwork(nn.Module):
         (tokens,) = tokens
         summands = tokens[..., : self.width]
         if mask is None:
-            total, root = summands.sum(1), math.sqrt(tokens.shape[1])
+            total = summands.sum(1)
+            known = torch.full_like(budget, tokens.shape[1], dtype=torch.int64)
         else:
             total = (summands * mask.unsqueeze(-1)).sum(1)
-            root = mask.sum(1, keepdim=True).to(total.dtype).sqrt()
-            mask = mask[:, None, None, :]
-        state = self._state(total, root, budget)
-        return self._read(state[:, None], tokens, mask)[:, 0]
+            known, mask = mask.sum(1), mask[:, None, None, :]
+        return self._read(total[:, None], known[:, None], budget[:, None], tokens, mask)[:, 0]
 
     def replay(self, budgets, tokens, n_init):
         """All decisions of campaigns that are over, each from what was known at its time.
@@ -151,26 +163,30 @@ class ReaderNetwork(nn.Module):
         T = budgets.shape[1]
         known = torch.arange(n_init, n_init + T, device=tokens.device)
         total = tokens[..., : self.width].cumsum(1)[:, known - 1]
-        state = self._state(total, known[:, None].to(total.dtype).sqrt(), budgets)
         mask = torch.arange(tokens.shape[1], device=tokens.device) < known[:, None]
-        return self._read(state, tokens, mask)
+        return self._read(total, known, budgets, tokens, mask)
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations."""
         return self.decide(budget, self.tokens(X, y, z), mask)
 
-    def _state(self, total, root, budget):
+    def _read(self, state, known, budget, tokens, mask):
+        """Decisions from sums of summands, ``(B, T, embedding) -> (B, T, n_features)``."""
+        B, n, _ = tokens.shape
         if self.architecture["pooling"] == "sqrt":
-            total = total / root
+            state = state / known.unsqueeze(-1).to(state.dtype).sqrt()
         if self.budget is not None:
             budget = (budget - self.budget_shift) * self.budget_scale
-            total = total + self.budget(budget.to(total.dtype).unsqueeze(-1))
-        return self.start(total)
-
-    def _read(self, state, tokens, mask):
-        B, n, _ = tokens.shape
+            state = state + self.budget(budget.to(state.dtype).unsqueeze(-1))
+        lead = 0.0
+        if self.follow is not None:
+            point = self.points[known % LEADING].to(state.dtype)
+            lead = self.lead * point
+            # Standardised like an input.
+            state = state + self.follow(math.sqrt(3) * point)
+        state = self.start(state)
         parts = tokens[..., self.width :].view(B, n, -1, self.heads, self.width // self.heads)
         parts = parts.permute(2, 0, 3, 1, 4)
         for reading, keys, values in zip(self.readings, parts[::2], parts[1::2], strict=True):
             state = reading(state, keys, values, mask)
-        return 0.5 + 0.5 * OUTPUTS[self.architecture["output"]](self.head(self.norm(state)))
+        return bounded(self.head(self.norm(state)) + lead, self.architecture)

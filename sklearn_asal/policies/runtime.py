@@ -54,7 +54,7 @@ class Runtime:
             full[key] for key in ("embedding", "hidden", "heads")
         )
         self.dtype = np.dtype(dtype)
-        self._output = _OUTPUTS[full["output"]]
+        self._output, self._lags = _OUTPUTS[full["output"]], full["lags"]
         self._by_root = full["pooling"] == "sqrt"
         weights = {name: np.asarray(value, np.float64) for name, value in weights.items()}
         self._fold(full, weights)
@@ -105,6 +105,9 @@ class Runtime:
         h = self._output(h)
         h *= 0.5
         h += 0.5
+        for later, earlier, step in self._lags:
+            low, high = np.maximum(h[:, earlier] - step, 0), np.minimum(h[:, earlier] + step, 1)
+            h[:, later] = np.minimum(np.maximum(h[:, later], low), high)
         return h
 
     def _budget_part(self, budget):

@@ -47,6 +47,8 @@ def _add_field(group, field):
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None)
     elif set(kinds) & set(DISTRIBUTIONS.values()):
         group.add_argument(flag, type=_distribution(parse_distribution), metavar="DISTRIBUTION")
+    elif field.name == "lags":
+        group.add_argument(flag, type=_lags, metavar="LATER:EARLIER:STEP,...")
     else:
         group.add_argument(flag, type=field.type, metavar=field.type.__name__.upper())
 
@@ -59,6 +61,18 @@ def _distribution(parse):
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return distribution
+
+
+def _lags(text):
+    try:
+        return tuple(
+            (int(later), int(earlier), float(step))
+            for later, earlier, step in (part.split(":") for part in text.split(",") if part)
+        )
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"lags are written LATER:EARLIER:STEP,... such as 1:0:0.3,2:1:0.3; got {text!r}"
+        ) from error
 
 
 def _of_run(arguments):

@@ -3,6 +3,7 @@
 import torch
 
 from .objectives import objective
+from .references import reachable
 from .simulator import draw_tasks, simulate
 
 CHUNK = 250
@@ -40,7 +41,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         n = min(CHUNK, n_tasks - start)
         tasks = draw_tasks(preset, n, 1, 1, generator)
         rollout = simulate(network, tasks)
-        scores.append(objective(preset.objective, rollout, tasks, preset.gamma))
+        options = preset.gamma, preset.safety_weight
+        scores.append(objective(preset.objective, rollout, tasks, *options))
         queried = rollout.X[rollout.queried]
         border.append(((queried - 0.5).abs().amax(-1) > 0.48).double())
         if tasks.safe:
@@ -49,7 +51,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
     for start in range(0, n_rmse, CHUNK):
         n = min(CHUNK, n_rmse - start)
         tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
-        errors.append(_test_rmse(simulate(network, tasks), tasks, n_test, generator))
+        x = torch.rand((n, n_test, preset.n_features), generator=generator, device=generator.device)
+        errors.append(_test_rmse(simulate(network, tasks), tasks, reachable(x, preset.lags)))
     scores = torch.cat(scores)
     return {
         "objective": scores.mean().item(),
@@ -65,9 +68,7 @@ def network_device(network):
     return next(network.parameters()).device
 
 
-def _test_rmse(rollout, tasks, n_test, generator):
-    B, D = len(tasks), rollout.X.shape[-1]
-    x = torch.rand((B, n_test, D), generator=generator, device=generator.device)
+def _test_rmse(rollout, tasks, x):
     X = rollout.X.double()
     K = tasks.kernel.gram(X) + torch.diag_embed(tasks.kernel.noise[:, None].expand(X.shape[:2]))
     weights = torch.cholesky_solve(rollout.Y.double()[..., None], torch.linalg.cholesky(K))

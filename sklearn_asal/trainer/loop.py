@@ -337,9 +337,10 @@ class Trainer:
         if self.start_from is None:
             return network
         given, header = load_policy(self.start_from, safe=self.preset.safe)
-        if given.architecture != network.architecture:
-            ours, theirs = network.architecture, given.architecture
-            keys = [key for key in ours if ours[key] != theirs[key]]
+        ours, theirs = network.architecture, given.architecture
+        # Lags have no weights, so they may be added to what was trained without.
+        keys = [key for key in ours if ours[key] != theirs[key] and key != "lags"]
+        if keys:
             different = ", ".join(f"{k} (policy: {theirs[k]}, preset: {ours[k]})" for k in keys)
             raise TrainingError(
                 f"start_from: the network in {self.start_from} is not the preset's; different: "

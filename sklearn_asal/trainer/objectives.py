@@ -114,7 +114,7 @@ def unsafe_margin(rollout, tasks):
     return -z.mean / z.std
 
 
-def safe_entropy(rollout, tasks, gamma, expected=False):
+def safe_entropy(rollout, tasks, gamma, expected=False, gain=entropy, weight=1.0):
     """S_H, entropy less the unsafe log-probabilities (eq-safe_gp_logprob_objective).
 
     Parameters
@@ -125,6 +125,11 @@ def safe_entropy(rollout, tasks, gamma, expected=False):
         A probability of being unsafe below this one is as good as none.
     expected : bool, default=False
         S_Hmean instead.
+    gain : callable, default=entropy
+        What is to be learned. With :func:`reduced_entropy` these are S_I and S_Imean, not of the
+        paper: what is learned of the safe region counts, wherever it is learned.
+    weight : float, default=1.0
+        Of the log-probabilities; 1 in the paper.
 
     Returns
     -------
@@ -132,7 +137,7 @@ def safe_entropy(rollout, tasks, gamma, expected=False):
     """
     unsafe = torch.special.log_ndtr(unsafe_margin(rollout, tasks))
     unsafe = unsafe.clamp_min(math.log(max(gamma, SMALLEST_GAMMA)))
-    return entropy(rollout, tasks, expected) - an_observation(unsafe, rollout)
+    return gain(rollout, tasks, expected) - weight * an_observation(unsafe, rollout)
 
 
 def safe_entropy_division(rollout, tasks, expected=False):
@@ -173,13 +178,15 @@ OBJECTIVES = {
     "I_mean": (reduced_entropy, {"expected": True}),
     "S_H": (safe_entropy, {}),
     "S_Hmean": (safe_entropy, {"expected": True}),
+    "S_I": (safe_entropy, {"gain": reduced_entropy}),
+    "S_Imean": (safe_entropy, {"gain": reduced_entropy, "expected": True}),
     "S_H_division": (safe_entropy_division, {}),
     "S_Hmean_division": (safe_entropy_division, {"expected": True}),
     "DAD": (contrastive_bound, {}),
 }
 
 
-def objective(name, rollout, tasks, gamma):
+def objective(name, rollout, tasks, gamma, weight=1.0):
     """An objective by its name.
 
     Parameters
@@ -190,7 +197,9 @@ def objective(name, rollout, tasks, gamma):
     tasks : Tasks
         With what the objective needs: a grid for I, contrastive functions for DAD, safety for S.
     gamma : float
-        Tolerance of S_H and S_Hmean; the others take no notice.
+        Tolerance of S_H, S_Hmean, S_I and S_Imean; the others take no notice.
+    weight : float, default=1.0
+        Of their safety term.
 
     Returns
     -------
@@ -198,5 +207,5 @@ def objective(name, rollout, tasks, gamma):
     """
     function, options = OBJECTIVES[name]
     if function is safe_entropy:
-        options = {**options, "gamma": gamma}
+        options = {**options, "gamma": gamma, "weight": weight}
     return function(rollout, tasks, **options)

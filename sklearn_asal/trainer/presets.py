@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 
-from ..policies.architecture import CHOICES, build
+from ..policies.architecture import CHOICES, build, checked_lags
 from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
@@ -27,11 +27,13 @@ class Preset:
     objective : str
         A key of :data:`~sklearn_asal.trainer.objectives.OBJECTIVES`.
     n_grid : int
-        Grid points of I and I_mean.
+        Grid points of I, I_mean, S_I and S_Imean; safe ones where the policy is.
     n_contrastive : int
         Contrastive functions of DAD.
     gamma : float
         Tolerance of the safe objectives (eq-safe_gp_logprob_objective).
+    safety_weight : float
+        Of their safety term; 1 in the paper.
     lengthscale, safety_lengthscale : Uniform, LogUniform or ShiftedExponential
     variance : Uniform
         Of the signal; the noise variance is 1.0001 less it.
@@ -41,6 +43,9 @@ class Preset:
         Of c^2 in eqS-sech_mean, the share of the variance that is certain to peak at the centre.
     safe_centre : Uniform
         Of each coordinate of that centre, around which the initial points lie; in the paper 0.5.
+    lags : tuple of (int, int, float)
+        Features that are earlier values of one signal, as ``(later, earlier, step)``: on the unit
+        cube, the later one is within ``step`` of the earlier. Binds queries and grid.
     n_fourier : int
         Features of each simulated function.
     n_kernels, n_functions, n_noises : int
@@ -48,8 +53,8 @@ class Preset:
     kind : {"reader", "transformer"}
         Of the network: :class:`~sklearn_asal.policies.reader.ReaderNetwork` or the paper's
         :class:`~sklearn_asal.policies.network.PolicyNetwork` (with 512 hidden units).
-    embedding, hidden, heads, layers, pooling, output, standardize, centre_gain, budget_encoder
-        Of the network.
+    embedding, hidden, heads, layers, pooling, output, lead, standardize, centre_gain
+        Of the network, as is ``budget_encoder``.
     steps : int
         Updates of the whole run; the schedule depends on it.
     lr : float
@@ -82,12 +87,14 @@ class Preset:
     n_grid: int = 0
     n_contrastive: int = 0
     gamma: float = 0.05
+    safety_weight: float = 1.0
     lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     variance: Uniform = Uniform(0.9616, 1.0)
     safety_lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
     safety_shape: Uniform = Uniform(5.0, 40.0)
     mean_variance: Uniform = Uniform(0.5, 0.5)
     safe_centre: Uniform = Uniform(0.5, 0.5)
+    lags: tuple = ()
     n_fourier: int = 100
     n_kernels: int = 32
     n_functions: int = 1
@@ -99,6 +106,7 @@ class Preset:
     layers: int = 2
     pooling: str = "sqrt"
     output: str = "clip"
+    lead: bool = False
     standardize: bool = True
     centre_gain: float = 0.05
     budget_encoder: bool = True
@@ -147,9 +155,10 @@ class Preset:
         ):
             if not low <= getattr(self, name) < high:
                 raise ValueError(f"{name} must be in [{low}, {high}), got {getattr(self, name)}")
-        for name in ("lr", "clip_norm", "centre_gain"):
+        for name in ("lr", "clip_norm", "centre_gain", "safety_weight"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        object.__setattr__(self, "lags", checked_lags(self.lags, self.n_features))
         self._check_priors()
 
     def _check_priors(self):
@@ -169,7 +178,7 @@ class Preset:
     @property
     def needs_grid(self):
         """Whether the objective compares with a grid."""
-        return self.objective in ("I", "I_mean")
+        return self.objective in ("I", "I_mean", "S_I", "S_Imean")
 
     @property
     def needs_contrast(self):
@@ -193,8 +202,8 @@ class Preset:
     def network(self):
         """A freshly initialised network of this preset."""
         shared = (
-            "n_features safe kind embedding hidden heads layers pooling output max_budget "
-            "standardize"
+            "n_features safe kind embedding hidden heads layers pooling output lags lead "
+            "max_budget standardize"
         )
         architecture = {name: getattr(self, name) for name in shared.split()}
         architecture["budget"] = self.budget_encoder

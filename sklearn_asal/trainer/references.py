@@ -4,6 +4,9 @@ import torch
 
 from .fourier import FourierFunctions
 
+# So many points are drawn for each of a grid in the safe region.
+CANDIDATES = 8
+
 
 def measure(function, x, kernel, options):
     """Noisy values of functions, ``(B, n, D) -> (B, n)``."""
@@ -45,6 +48,48 @@ class _ByKernel:
         return part, slice(m * K, (m + 1) * K), tasks
 
 
+def arcsine_points(n_kernels, n_grid, n_features, options):
+    """Points of a grid in the whole cube, ``(n_kernels, n_grid, n_features)``, in float64."""
+    # Beta(1/2, 1/2) is the arcsine distribution.
+    u = torch.rand((n_kernels, n_grid, n_features), **options, dtype=torch.float64)
+    return torch.sin(0.5 * torch.pi * u).square()
+
+
+def reachable(u, lags):
+    """Uniform numbers to points whose lagged features are uniform within their reach."""
+    columns = list(u.unbind(-1))
+    for later, earlier, step in lags:
+        low = (columns[earlier] - step).clamp_min(0)
+        high = (columns[earlier] + step).clamp_max(1)
+        columns[later] = low + (high - low) * columns[later]
+    return torch.stack(columns, -1)
+
+
+def safe_points(q, n_tasks, n_grid, n_features, lags, options):
+    """Points of a grid in the safe region of each task, uniform among what the lags can reach.
+
+    Where too few of those drawn are safe, the least unsafe ones fill up.
+
+    Parameters
+    ----------
+    q : callable
+        Noise-free safety, ``(n_tasks, n, n_features) -> (n_tasks, n)``.
+    n_tasks, n_grid, n_features : int
+    lags : tuple
+        See :class:`~sklearn_asal.trainer.presets.Preset`.
+    options : dict
+        ``generator`` and ``device``.
+
+    Returns
+    -------
+    Tensor of shape (n_tasks, n_grid, n_features)
+        In float64.
+    """
+    x = reachable(torch.rand((n_tasks, CANDIDATES * n_grid, n_features), **options), lags)
+    first = torch.argsort(q(x).clamp_max(0), dim=1, descending=True, stable=True)[:, :n_grid]
+    return x.gather(1, first[..., None].expand(-1, -1, n_features)).double()
+
+
 class Grid(_ByKernel):
     """Noisy outputs at random points (eq-gp_logprob_reduction_objective).
 
@@ -58,17 +103,16 @@ class Grid(_ByKernel):
     of_kernel : int Tensor of shape (B,)
     f : FourierFunctions
         One for each task.
-    n_grid : int
+    x : Tensor of shape (K, n_grid, D)
+        The points, in float64.
     options : dict
         ``generator`` and ``device``.
     """
 
-    def __init__(self, kernels, of_kernel, f, n_grid, options):
-        K, D = kernels.lengthscale.shape
+    def __init__(self, kernels, of_kernel, f, x, options):
+        K, n_grid, _ = x.shape
         super().__init__(of_kernel, K)
-        # Beta(1/2, 1/2) is the arcsine distribution.
-        u = torch.rand((K, n_grid, D), **options, dtype=torch.float64)
-        self.x = torch.sin(0.5 * torch.pi * u).square()
+        self.x = x
         x = self.x[of_kernel].float()
         y = measure(f, x, kernels[of_kernel], options).double()
         gram = kernels.gram(self.x)

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .fourier import FourierFunctions
 from .priors import Kernel, SafetyMean, draw_kernels, draw_safety_means
-from .references import Contrast, Grid, measure
+from .references import Contrast, Grid, arcsine_points, measure, safe_points
 
 # The initial points of a safe campaign are this close to the centre along each axis, and
 # there are so many rounds of drawing them (alg-initial_sample).
@@ -183,8 +183,14 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
     else:
         tasks.X = torch.rand((len(order), preset.n_init, preset.n_features), **options)
         tasks.Y = measure(f, tasks.X, kernel, options)
-    if preset.needs_grid:
-        tasks.grid = Grid(kernels, of_kernel, f, preset.n_grid, options)
+    if preset.needs_grid and preset.safe:
+        # Each task has a safe region of its own.
+        n, each = len(order), torch.arange(len(order), device=order.device)
+        x = safe_points(tasks.q, n, preset.n_grid, preset.n_features, preset.lags, options)
+        tasks.grid = Grid(kernel, each, f, x, options)
+    elif preset.needs_grid:
+        x = arcsine_points(K_all, preset.n_grid, preset.n_features, options)
+        tasks.grid = Grid(kernels, of_kernel, f, x, options)
     if preset.needs_contrast:
         tasks.contrast = Contrast(kernels, of_kernel, preset, generator)
     return [tasks] if n_batches == 1 else [tasks.batch(m, n_batches) for m in range(n_batches)]

@@ -97,7 +97,8 @@ def ascent(network, tasks, preset, through_time=True):
     """
     clip = preset.clip_query if through_time else 0
     rollout = simulate(network, tasks, clip or None, through_time)
-    score = objective(preset.objective, rollout, tasks, preset.gamma).mean()
+    options = preset.gamma, preset.safety_weight
+    score = objective(preset.objective, rollout, tasks, *options).mean()
     gradient = torch.autograd.grad(-score, list(network.parameters()))
     unsafe = torch.full_like(score, torch.nan)
     if tasks.safe:

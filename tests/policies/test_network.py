@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_asal.policies.architecture import build
-from sklearn_asal.policies.network import AttentionLayer
+from sklearn_asal.policies.network import AttentionLayer, bounded
 
 OUTPUTS = ["clip", "tanh"]
 KINDS = ["reader", "transformer"]
@@ -206,3 +206,48 @@ def test_gradient_is_projected_onto_the_cube(kind):
         gradient = head.bias.grad
         # Half of 2 (1 - target) from each of four campaigns.
         assert gradient.item() == pytest.approx(4 * (1 - target) if moves else 0.0)
+
+
+@both_kinds
+def test_lags_bind_the_next_input(kind):
+    lags = ((1, 2, 0.1), (0, 1, 0.02))
+    bound, free = network(kind, 3, lags=lags), network(kind, 3)
+    bound.load_state_dict(free.state_dict())
+    # A head of large weights asks for all corners.
+    for policy in (bound, free):
+        head = policy.decision[-1] if kind == "transformer" else policy.head
+        torch.nn.init.normal_(head.weight, 0.0, 3.0, torch.Generator().manual_seed(0))
+    inputs = data(3, 200, 5)
+    x, wanted = bound(*inputs), free(*inputs)
+    expected = wanted.clone()
+    expected[:, 1] = expected[:, 1].clamp(wanted[:, 2] - 0.1, wanted[:, 2] + 0.1)
+    expected[:, 0] = expected[:, 0].clamp(expected[:, 1] - 0.02, expected[:, 1] + 0.02)
+    torch.testing.assert_close(x, expected)
+    assert (x != wanted).any(dim=0).tolist() == [True, True, False]
+    assert ((x >= 0) & (x <= 1)).all()
+
+
+def test_gradient_is_projected_onto_the_reach_of_a_lag():
+    """At its end a lagged feature moves with the earlier one, and back by itself."""
+    h = torch.tensor([[0.8, 0.0]], requires_grad=True)  # asks for 0.9, 0.5
+    architecture = {"output": "clip", "lags": ((0, 1, 0.1),)}
+    x = bounded(h, architecture)
+    torch.testing.assert_close(x.detach(), torch.tensor([[0.6, 0.5]]))
+    (up,) = torch.autograd.grad(-x[0, 0], h, retain_graph=True)
+    (down,) = torch.autograd.grad(x[0, 0], h)
+    assert up.tolist() == [[0.0, -0.5]]
+    assert down.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    ("lags", "message"),
+    [
+        (((0, 3, 0.1),), "different features of 3"),
+        (((1, 1, 0.1),), "different features of 3"),
+        (((0, 1, 0.1), (1, 2, 0.1)), "before others follow"),
+        (((0, 1, 0.0),), "step of a lag"),
+    ],
+)
+def test_bad_lags(lags, message):
+    with pytest.raises(ValueError, match=message):
+        network("reader", 3, lags=lags)

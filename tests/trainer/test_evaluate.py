@@ -53,8 +53,8 @@ def test_rmse_against_scikit_learn():
     tasks = draw_tasks(PRESET, 4, 1, 1, torch.Generator().manual_seed(0), n_queries=5)
     with torch.no_grad():
         rollout = simulate(PRESET.network(), tasks)
-    result = _test_rmse(rollout, tasks, 50, torch.Generator().manual_seed(1))
     x = torch.rand((4, 50, 2), generator=torch.Generator().manual_seed(1))
+    result = _test_rmse(rollout, tasks, x)
     safe = (tasks.q(x) >= 0).numpy()
     for i in range(4):
         kernel = ConstantKernel(tasks.kernel.variance[i].item()) * RBF(

@@ -153,6 +153,21 @@ def test_unconstrained_objectives_against_dense_normals(unconstrained, name):
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+@pytest.mark.parametrize("name", ["S_I", "S_Imean"])
+def test_safe_reduction_is_reduction_and_safety(name, weight):
+    preset = PRESET.replace(objective=name, n_grid=30, safety_weight=weight)
+    tasks = draw_tasks(preset, 3, 2, 1, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        rollout = simulate(preset.network(), tasks)
+    result = objective(name, rollout, tasks, 0.05, weight)
+    of = name.removeprefix("S_")
+    learned = [Reference(rollout, tasks, i).value(of) for i in range(len(tasks))]
+    safety = objective("S_H", rollout, tasks, 0.05) - objective("H", rollout, tasks, 0.05)
+    expected = np.array(learned) + weight * safety.numpy()
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["S_H_division", "S_Hmean_division"])
 def test_division_objectives_against_a_loop(campaign, name):
     rollout, tasks = campaign

@@ -12,7 +12,8 @@ def test_round_trip(name):
 
 
 def test_round_trip_by_dimension():
-    preset = Preset(lengthscale=Uniform((0.1, 0.2), (0.5, 0.9)))
+    preset = Preset(lengthscale=Uniform((0.1, 0.2), (0.5, 0.9)), lags=[[0, 1, 0.5]])
+    assert preset.lags == ((0, 1, 0.5),)
     assert Preset.from_dict(preset.to_dict()) == preset
 
 
@@ -64,6 +65,8 @@ def test_with_batch():
         ("variance", Uniform(0.0, 5.0)),
         ("mean_variance", Uniform(0.5, 0.99)),
         ("steps", 0),
+        ("safety_weight", 0.0),
+        ("lags", ((0, 2, 0.1),)),
     ],
 )
 def test_bad_field_is_named(field, value):
