@@ -115,12 +115,12 @@ def test_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, jobs):
 
 
 def test_missing_file_fails_its_own_cells_only(tmp_path):
-    tasks = ["airline", "branin"]
+    tasks = ["lgbb", "branin"]
     results = run_cells(
         tmp_path, tasks, {"u": UniformQuerier()}, 1, n_queries=2, data_home=tmp_path
     )
     assert list(results.records) == [("branin", "u", 0)]
-    assert "airline-passengers.csv is not in the data folder" in results.failures["airline", "u", 0]
+    assert "lgbb_original.txt is not in the data folder" in results.failures["lgbb", "u", 0]
 
 
 def test_forced_queries_survive_the_file(tmp_path):
@@ -171,6 +171,37 @@ def test_a_name_stands_for_one_querier(tmp_path):
     with pytest.raises(ValueError, match="holds results with mine="):
         run_cells(tmp_path, [task()], {"mine": UniformQuerier()}, **options)
     assert run_cells(tmp_path, [task()], {"mine": Sequence()}, **options).failed == []
+
+
+def test_a_name_stands_for_one_task(tmp_path):
+    mine, options = {"u": UniformQuerier()}, {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, [task()], mine, **options)
+    changed = task(n_init=3)
+    with pytest.raises(ValueError, match=r"holds results with wave=.Task\(.*n_init=2.*but now"):
+        run_cells(tmp_path, [changed], mine, **options)
+    # A run without it does not forget it.
+    run_cells(tmp_path, ["branin"], mine, **options)
+    with pytest.raises(ValueError, match="holds results with wave="):
+        run_cells(tmp_path, [changed], mine, **options)
+    with pytest.raises(ValueError, match="more than one is named 'wave'"):
+        run_cells(tmp_path, [task(), task()], mine, **options)
+
+
+def test_folder_of_a_version_that_did_not_record_tasks(tmp_path):
+    mine, options = {"u": UniformQuerier()}, {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, [task()], mine, **options)
+    path = tmp_path / "settings.json"
+    settings = json.loads(path.read_text())
+    del settings["tasks"]
+    path.write_text(json.dumps(settings))
+    run_cells(tmp_path, [task()], mine, **options)
+    assert "n_init=2" in json.loads(path.read_text())["tasks"]["wave"]
+
+
+def test_task_by_address(tmp_path):
+    address = f"{table_task.__module__}:table_task"
+    results = run_cells(tmp_path, [address], {"u": UniformQuerier()}, 1, n_queries=2)
+    assert list(results.records) == [("rows", "u", 0)]
 
 
 def test_queriers_are_told_apart_by_all_their_parameters():
