@@ -66,7 +66,8 @@ class _PolicyQuerier(BaseQuerier):
         runtime, _ = checkpoint.load_runtime(name_or_path, safe=cls._safe)
         # Once for nothing, so that the first query is as quick as any.
         with one_thread():
-            runtime(1.0, np.zeros((1, 1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1, 1)))
+            rows = runtime.rows(np.zeros((1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1)))
+            runtime.decide(1.0, runtime.tokens(rows))
         return cls(name_or_path, **params)
 
     @property
@@ -275,12 +276,12 @@ class _PolicyQuerier(BaseQuerier):
         left = _left(header, left, len(X))
         if not campaign:
             with one_thread():
-                return runtime.decide(left, runtime.tokens(rows)[:, None])[0]
+                return runtime.decide(left, runtime.tokens(rows))
         tokens = _campaigns.get(self)
         if tokens is None or tokens.runtime is not runtime:
             tokens = _campaigns[self] = Tokens(runtime)
         with tokens.lock, one_thread():
-            return runtime.decide(left, tokens(rows)[:, None])[0]
+            return runtime.decide(left, tokens(rows))
 
 
 def _safe_centre(header):
@@ -318,8 +319,7 @@ def _together(runtime, parts, left):
     mask = None
     if min(lengths) < longest:
         mask = np.arange(longest) < np.array(lengths)[:, None]
-    tokens = runtime.tokens(rows.reshape(E, -1, width)).reshape(E, B, longest, -1)
-    return runtime.decide(np.array(left), tokens, mask)
+    return runtime.decide_many(np.array(left), rows, mask)
 
 
 class AmortizedQuerier(_PolicyQuerier):
