@@ -1,6 +1,9 @@
 """Queriers that ask a pretrained policy: one forward pass per query."""
 
+import contextlib
+import operator
 import os
+import pickle
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
@@ -23,14 +26,19 @@ _CENTRAL = 0.2
 # Rows of a pool that are asked whether they are safe; mostly a few are enough.
 _NEAR = 4, 64, 2048
 
+# The parameters that scaling depends on.
+_SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
+
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
 # Observations worked on at once: larger batches fall out of the cache.
 _BATCH = 256
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
-# chose them, and the tokens of each querier's campaign. Neither is part of a querier's state.
+# chose them, and, of each querier, observations at unit scale and the tokens of its campaign. None
+# is part of a querier's state.
 _in_use = {}
+_scaled = weakref.WeakKeyDictionary()
 _campaigns = weakref.WeakKeyDictionary()
 
 
@@ -66,7 +74,8 @@ class _PolicyQuerier(BaseQuerier):
         runtime, _ = checkpoint.load_runtime(name_or_path, safe=cls._safe)
         # Once for nothing, so that the first query is as quick as any.
         with one_thread():
-            runtime(1.0, np.zeros((1, 1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1, 1)))
+            rows = runtime.rows(np.zeros((1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1)))
+            runtime.decide(1.0, runtime.tokens(rows))
         return cls(name_or_path, **params)
 
     @property
@@ -201,14 +210,12 @@ class _PolicyQuerier(BaseQuerier):
         policy = self.policy
         if not isinstance(policy, (str, os.PathLike)):
             return self._look_up(n_features)[0]
-        weights = checkpoint._weights()
-        # A path may be relative, and a file may be written anew.
-        key = policy, self._safe, n_features, weights, os.getcwd()
+        key = policy, self._safe, n_features, checkpoint._weights()
         found = _in_use.get(key)
         if found is not None:
-            loaded, path, mtime = found
+            loaded, path, version = found
             try:
-                if os.stat(path).st_mtime_ns == mtime:
+                if _version(path) == version:
                     return loaded
             except OSError:
                 pass
@@ -218,7 +225,7 @@ class _PolicyQuerier(BaseQuerier):
         return found[0]
 
     def _look_up(self, n_features):
-        """Runtime and header, the file they are from, and when that was written."""
+        """Runtime and header, the file they are from, and its version."""
         policy = self.policy
         if isinstance(policy, str) and policy == "auto":
             names = checkpoint.shipped(self._safe)
@@ -233,8 +240,9 @@ class _PolicyQuerier(BaseQuerier):
                     f"{type(self).__name__} (shipped: {offer or 'none'}{hint}). Train one with "
                     "`python -m sklearn_asal train` and pass its path as policy, or a name."
                 )
-        path = checkpoint.locate(policy, safe=self._safe).absolute()
-        mtime = path.stat().st_mtime_ns
+        # As it is given: a relative path may mean another file in the next call.
+        path = str(checkpoint.locate(policy, safe=self._safe))
+        version = _version(path)
         runtime, header = checkpoint.load_runtime(policy, safe=self._safe)
         if runtime.n_features != n_features:
             sizes = checkpoint.shipped(self._safe)
@@ -248,7 +256,21 @@ class _PolicyQuerier(BaseQuerier):
                 f"X has {n_features} features, but policy {os.fspath(policy)!r} takes "
                 f"{runtime.n_features}. {remedy}"
             )
-        return (runtime, header), str(path), mtime
+        return (runtime, header), path, version
+
+    def _at_unit_scale(self, X, y, z):
+        """What ``tell`` has worked out need not be in the query that follows."""
+        scaling = [getattr(self, name, None) for name in _SCALING]
+        data = [None if part is None else part.tobytes() for part in (X, y, z)]
+        try:
+            # Of the contents, for lists and arrays may be changed in place.
+            key = pickle.dumps((X.shape, data, scaling))
+        except Exception:  # whatever a parameter's type may raise
+            return super()._at_unit_scale(X, y, z)
+        known = _scaled.get(self)
+        if known is None or known[0] != key:
+            known = _scaled[self] = key, super()._at_unit_scale(X, y, z)
+        return known[1]
 
     def _check_setup(self, n_features, budget=None):
         longest = self._load(n_features)[1]["max_budget"]
@@ -271,16 +293,51 @@ class _PolicyQuerier(BaseQuerier):
 
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
-        rows = runtime.rows(X, y, margin, _LARGEST)
         left = _left(header, left, len(X))
         if not campaign:
             with one_thread():
-                return runtime.decide(left, runtime.tokens(rows)[:, None])[0]
+                return runtime.decide(left, runtime.tokens(runtime.rows(X, y, margin, _LARGEST)))
+        tokens = self._tokens(runtime)
+        with tokens.lock, one_thread():
+            return runtime.decide(left, tokens.of(X, y, margin))
+
+    def _tokens(self, runtime):
+        """Those of the campaign."""
         tokens = _campaigns.get(self)
         if tokens is None or tokens.runtime is not runtime:
-            tokens = _campaigns[self] = Tokens(runtime)
-        with tokens.lock, one_thread():
-            return runtime.decide(left, tokens(rows)[:, None])[0]
+            tokens = _campaigns[self] = _CampaignTokens(runtime)
+        return tokens
+
+    def tell(self, x, y, z=None):
+        super().tell(x, y, z)
+        # Its share of the next query, which a controller mostly waits for. Should it fail, the
+        # query will say so: the data are told.
+        with contextlib.suppress(Exception):
+            tokens = self._tokens(self._load(self.n_features_in_)[0])
+            with tokens.lock, one_thread():
+                tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
+        return self
+
+    tell.__doc__ = BaseQuerier.tell.__doc__
+
+
+class _CampaignTokens(Tokens):
+    """Tokens of observations at unit scale; nothing is to do where they are those just asked."""
+
+    _history = None
+
+    def of(self, *history):
+        if self._history is None or not all(map(operator.is_, history, self._history)):
+            self._history = None  # should the next line fail
+            self._known = self(self.runtime.rows(*history, _LARGEST))
+            self._history = history
+        return self._known
+
+
+def _version(path):
+    """What tells a file from another, and from itself written anew."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
 def _safe_centre(header):
@@ -318,8 +375,7 @@ def _together(runtime, parts, left):
     mask = None
     if min(lengths) < longest:
         mask = np.arange(longest) < np.array(lengths)[:, None]
-    tokens = runtime.tokens(rows.reshape(E, -1, width)).reshape(E, B, longest, -1)
-    return runtime.decide(np.array(left), tokens, mask)
+    return runtime.decide_many(np.array(left), rows, mask)
 
 
 class AmortizedQuerier(_PolicyQuerier):

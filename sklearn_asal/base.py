@@ -1,12 +1,12 @@
 """The contract of every querier, written once."""
 
 import copy
+import math
 import zlib
-from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .exceptions import (
@@ -30,6 +30,7 @@ from .space import (
     safety_margin,
     safety_rule,
     standardized,
+    whole,
 )
 
 
@@ -164,7 +165,7 @@ class BaseQuerier(BaseEstimator):
         """
         X_, y_, z_ = observations(X, y, z)
         if self.budget is not None:
-            check_scalar(self.budget, "budget", Integral, min_val=1)
+            whole(self.budget, "budget", min_val=1)
         self._seed(X_)
         self._check_setup(X_.shape[1])
         data = X_, y_, self._measurements(y_, z_)
@@ -285,7 +286,7 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters.
         """
-        n_queries = check_scalar(n_queries, "n_queries", Integral, min_val=1)
+        n_queries = whole(n_queries, "n_queries", min_val=1)
         if return_indices and pool is None:
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
         campaign, data = self._data(X, y, z, "query(X, y)")
@@ -347,7 +348,7 @@ class BaseQuerier(BaseEstimator):
             remaining = None if left is None else left - j
             asked = X, y, margin, remaining, rng, view
             point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
-            if point.shape != X.shape[1:] or not np.isfinite(point).all():
+            if point.shape != X.shape[1:] or not all(map(math.isfinite, point)):
                 # A random point in its place might be unsafe, and would hide the fault.
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
             point = np.minimum(np.maximum(point, 0.0), 1.0)
@@ -380,7 +381,7 @@ class BaseQuerier(BaseEstimator):
         stated = self.budget if budget is None else budget
         if stated is None:
             return None
-        left = check_scalar(stated, "budget", Integral) - (told if budget is None else 0)
+        left = whole(stated, "budget") - (told if budget is None else 0)
         if left < n_queries:
             spent = f"{told} of budget={self.budget} are told"
             remedy = (

@@ -1,10 +1,12 @@
 """Between the user's units and unit scale: inputs, outputs and safety measurements."""
 
 import functools
+import math
 import re
+from numbers import Integral
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_scalar
 
 # Unit-scale values are kept below this, so that later squares and sums stay finite.
 _LARGEST = 1e100
@@ -194,8 +196,10 @@ class Box:
 
     def from_unit(self, points):
         """Map points of the unit cube to the user's units, never outside the bounds."""
-        X = self.lower + np.asarray(points) * self.width
-        return np.minimum(np.maximum(X, self.lower), self.upper)
+        X = np.asarray(points) * self.width
+        X += self.lower
+        np.maximum(X, self.lower, out=X)
+        return np.minimum(X, self.upper, out=X)
 
     def outside(self, X, tolerance=_ROUNDING):
         """Rows of ``X`` beyond the bounds by more than ``tolerance`` widths, a bool ``(n,)``."""
@@ -369,6 +373,13 @@ def is_auto(value):
     return isinstance(value, str) and value == "auto"
 
 
+def whole(value, name, min_val=None):
+    """``check_scalar`` for integers, quicker for a plain one."""
+    if type(value) is int and (min_val is None or value >= min_val):
+        return value
+    return check_scalar(value, name, Integral, min_val=min_val)
+
+
 def _number(value, name, positive=False):
     """One finite number; a zero-dimensional array counts as one, a bool or text does not."""
     try:
@@ -376,8 +387,8 @@ def _number(value, name, positive=False):
             raise TypeError
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        number = np.nan
-    if not np.isfinite(number) or (positive and number <= 0):
+        number = math.nan
+    if not math.isfinite(number) or (positive and number <= 0):
         kind = "positive finite" if positive else "finite"
         auto = "" if name == "safety_threshold" else " or 'auto'"
         raise ValueError(f"{name} must be a {kind} number{auto}, got {value!r}.")

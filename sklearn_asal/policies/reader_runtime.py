@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.linalg import get_blas_funcs
 
 from .architecture import scaling
 from .runtime import EPSILON, Runtime, clipped
@@ -14,13 +15,19 @@ class ReaderRuntime(Runtime):
     Constants of norms and inputs are multiplied into the linear maps that follow. The state is
     only ever read through norms, which ignore its mean, so whatever is added to it is centred
     beforehand and the norms have no mean to take off.
+
+    One campaign keeps keys and values of its observations. Of many at once none are made: a
+    question is carried to the embedded observations, and back comes their average, so that the
+    two projections are multiplied with once a campaign instead of once an observation.
     """
 
     def _fold(self, full, weights):
         """Prepare the constants; everything in float64 until the end."""
-        w, self._layers = self._width, full["layers"]
-        self.token_width = w * (1 + 2 * self._layers)
+        w, layers, heads = self._width, full["layers"], self._heads
+        self.token_width = w * (1 + 2 * layers)
         (x_shift, x_scale), of_budget = scaling(full)
+        # y = alpha A x + beta y, all in one call.
+        (self._gemv,) = get_blas_funcs(("gemv",), dtype=self.dtype)
 
         def linear(name, norm=None, factor=1.0, centred=0):
             """Weight and bias, after the gain and shift of a norm; the first outputs centred."""
@@ -31,34 +38,53 @@ class ReaderRuntime(Runtime):
             if centred:
                 W[:, :centred] -= W[:, :centred].mean(axis=1, keepdims=True)
                 b[:centred] -= b[:centred].mean()
-            return self._cast(W * factor), self._cast(b * factor)
+            return W * factor, b * factor
 
         W, b = weights["embed.0.weight"].T.copy(), weights["embed.0.bias"]
         inputs = W[: self.n_features]
         inputs *= x_scale
         b = b - x_shift * inputs.sum(axis=0)
-        self._embed = self._cast(W), self._cast(b), *linear("embed.2")
-        self._project = linear("project", centred=w)
+        # Half of it, see _silu.
+        self._embed = self._cast(0.5 * W, 0.5 * b, *linear("embed.2", factor=0.5))
+        W, b = linear("project", centred=w)
+        self._project = self._cast(W, b)
+        self._summand = self._cast(W[:, :w], b[:w])
 
         def forth(name):
-            return *linear(f"{name}.up", f"{name}.norm"), *linear(f"{name}.down", centred=w)
+            """Of a feed-forward block; a last hidden unit, always one, bears the second bias."""
+            W, b = linear(f"{name}.up", f"{name}.norm")
+            W2, b2 = linear(f"{name}.down", centred=w)
+            W = np.column_stack([W, np.zeros(w)])
+            return self._cast(W, np.append(b, 1.0), np.vstack([W2, b2]))
 
         self._start = forth("start")
-        factor = 1 / math.sqrt(w // self._heads)
+        factor = 1 / math.sqrt(w // heads)
         self._readings = []
-        for i in range(self._layers):
-            name = f"readings.{i}"
-            ask = linear(f"{name}.ask", f"{name}.norm", factor)
-            out = linear(f"{name}.out", centred=w)
-            self._readings.append((ask, out, forth(f"{name}.forth")))
-        self._head = linear("head", "norm")
+        for i in range(layers):
+            name, first = f"readings.{i}", w * (1 + 2 * i)
+            # (heads, width, width of a head)
+            keys, values = (
+                W[:, start : start + w].reshape(w, heads, -1).transpose(1, 0, 2)
+                for start in (first, first + w)
+            )
+            out, b_out = linear(f"{name}.out", centred=w)
+            b_read = b[first + w : first + 2 * w] @ out + b_out
+            self._readings.append(
+                (
+                    self._cast(*linear(f"{name}.ask", f"{name}.norm", factor)),
+                    self._cast(out, b_out),
+                    self._cast(keys.transpose(0, 2, 1), values, b_read),
+                    forth(f"{name}.forth"),
+                )
+            )
+        self._head = self._cast(*linear("head", "norm"))
         self._budget = None
         if full["budget"]:
             parts = [weights[f"budget.{i}.{part}"] for i in (0, 2) for part in ("weight", "bias")]
             self._budget = *of_budget, *parts
 
-    def _cast(self, array):
-        return np.ascontiguousarray(array, self.dtype)
+    def _cast(self, *arrays):
+        return tuple(np.ascontiguousarray(array, self.dtype) for array in arrays)
 
     def rows(self, X, y, margin=None, largest=np.inf):
         """Observations as :meth:`tokens` wants them: values beside inputs, in one list.
@@ -74,7 +100,7 @@ class ReaderRuntime(Runtime):
         return clipped(rows, largest, self.dtype)
 
     def tokens(self, rows):
-        """What depends on an observation alone.
+        """What depends on an observation alone: its summand, and keys and values.
 
         Parameters
         ----------
@@ -84,64 +110,104 @@ class ReaderRuntime(Runtime):
         -------
         ndarray of shape (1, n, token_width)
         """
-        W, b, W2, b2 = self._embed
-        hidden = _silu(_linear(rows, W, b))
-        return _linear(_silu(_linear(hidden, W2, b2)), *self._project)
+        return _linear(self._embedded(rows), *self._project)
 
-    def decide(self, budget, tokens, mask=None):
-        """See :meth:`Runtime.decide`; one encoder."""
+    def _embedded(self, rows):
+        W, b, W2, b2 = self._embed
+        return _silu(_linear(_silu(_linear(rows, W, b)), W2, b2))
+
+    def decide(self, budget, tokens):
+        """See :meth:`Runtime.decide`."""
         tokens = tokens[0]
-        B, n, _ = tokens.shape
+        n, _ = tokens.shape
         w, heads = self._width, self._heads
-        if mask is None:
-            h = np.add.reduce(tokens[..., :w], axis=1)
-            root = math.sqrt(n)
-        else:
-            h = np.matmul(mask[:, None].astype(self.dtype), tokens[..., :w])[:, 0]
-            root = np.sqrt(mask.sum(axis=1, keepdims=True)).astype(self.dtype)
+        h = np.add.reduce(tokens[:, :w], axis=0)
         if self._by_root:
-            h /= root
+            h *= 1 / math.sqrt(n)
         h += self._budget_part(budget)
-        self._forth(h, self._start)
-        parts = tokens[..., w:].reshape(B, n, 2 * self._layers, heads, w // heads)
-        parts = parts.transpose(2, 0, 3, 1, 4)  # of each: (B, heads, n, width of a head)
-        for i, (ask, out, forth) in enumerate(self._readings):
-            asked = self._of_norm(h, *ask).reshape(B, heads, w // heads, 1)
-            scores = np.matmul(parts[2 * i], asked)[..., 0]
+        h = self._forth(h, *self._start)
+        parts = tokens[:, w:].reshape(n, -1, heads, w // heads)
+        parts = parts.transpose(1, 2, 0, 3)  # of each: (heads, n, width of a head)
+        for i, (ask, (out, b), _, forth) in enumerate(self._readings):
+            asked = self._of_norm(h, *ask).reshape(heads, -1, 1)
+            scores = np.matmul(parts[2 * i], asked)
+            scores -= np.maximum.reduce(scores, axis=1, keepdims=True)
+            np.exp(scores, out=scores)
+            read = np.matmul(scores.transpose(0, 2, 1), parts[2 * i + 1])
+            read /= np.add.reduce(scores, axis=1, keepdims=True)
+            h = self._gemv(1.0, out.T, read.reshape(w), 1.0, h, overwrite_y=True)
+            h += b
+            h = self._forth(h, *forth)
+        return self._bounded(self._of_norm(h, *self._head))
+
+    def _of_norm(self, h, W, b):
+        """A linear map of the norm of a centred state."""
+        return self._gemv(1 / math.sqrt(h.dot(h) / self._width + EPSILON), W.T, h, 1.0, b)
+
+    def _forth(self, h, W, b, W2):
+        """The feed-forward block, added to ``h`` in place."""
+        hidden = self._of_norm(h, W, b)
+        return self._gemv(
+            1.0, W2.T, np.maximum(hidden, 0, out=hidden), 1.0, h, overwrite_y=True
+        )
+
+    def decide_many(self, budget, rows, mask=None):
+        """See :meth:`Runtime.decide_many`."""
+        _, B, n, width = rows.shape
+        w, heads = self._width, self._heads
+        embedded = self._embedded(rows.reshape(B * n, width)).reshape(B, n, w)
+        if mask is None:
+            total, count = np.add.reduce(embedded, axis=1), np.full((B, 1), n)
+        else:
+            total = np.matmul(mask[:, None].astype(self.dtype), embedded)[:, 0]
+            count = mask.sum(axis=1, keepdims=True)
+        count = count.astype(self.dtype)
+        W, b = self._summand
+        h = total @ W
+        h += count * b
+        if self._by_root:
+            h /= np.sqrt(count)
+        h += self._budget_part(budget)
+        self._forth_many(h, *self._start)
+        for ask, (out, _), (keys, values, b), forth in self._readings:
+            asked = _of_norms(h, *ask).reshape(B, heads, -1).transpose(1, 0, 2)
+            # What all keys share is of no consequence to the softmax, hence no bias.
+            asked = np.matmul(asked, keys).transpose(1, 0, 2)
+            scores = np.matmul(asked, embedded.transpose(0, 2, 1))  # (B, heads, n)
             if mask is not None:
                 np.copyto(scores, -np.inf, where=~mask[:, None])
             scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
             np.exp(scores, out=scores)
             scores /= np.add.reduce(scores, axis=-1, keepdims=True)
-            read = np.matmul(scores[:, :, None], parts[2 * i + 1])
-            h += _linear(read.reshape(B, w), *out)
-            self._forth(h, forth)
-        return self._bounded(self._of_norm(h, *self._head))
+            average = np.matmul(scores, embedded).transpose(1, 0, 2)
+            read = np.matmul(average, values).transpose(1, 0, 2).reshape(B, w)
+            h += _linear(read, out, b)
+            self._forth_many(h, *forth)
+        return self._bounded(_of_norms(h, *self._head))
+
+    def _forth_many(self, h, W, b, W2):
+        hidden = _of_norms(h, W, b)
+        h += np.maximum(hidden, 0, out=hidden) @ W2
 
     def _of_budget(self, budget):
         """What the budget adds to the state."""
         if self._budget is None:
             return np.zeros(self._width)
         shift, factor, W, b, W2, b2 = self._budget
-        part = W2 @ _silu((budget - shift) * factor * W[:, 0] + b) + b2
+        hidden = 0.5 * ((budget - shift) * factor * W[:, 0] + b)
+        part = W2 @ _silu(hidden) + b2
         return part - part.mean()
 
-    def _of_norm(self, h, W, b):
-        """A linear map of the norm of a centred state."""
-        variance = np.einsum("bi,bi->b", h, h)[:, None]
-        variance *= 1 / self._width
-        variance += EPSILON
-        result = h @ W
-        result /= np.sqrt(variance, out=variance)
-        result += b
-        return result
 
-    def _forth(self, h, weights):
-        """The feed-forward block, added to ``h`` in place."""
-        W, b, W2, b2 = weights
-        hidden = self._of_norm(h, W, b)
-        h += np.maximum(hidden, 0, out=hidden) @ W2
-        h += b2
+def _of_norms(h, W, b):
+    """A linear map of the norms of centred states, one a row."""
+    variance = np.einsum("bi,bi->b", h, h)[:, None]
+    variance *= 1 / h.shape[1]
+    variance += EPSILON
+    result = h @ W
+    result /= np.sqrt(variance, out=variance)
+    result += b
+    return result
 
 
 def _linear(x, W, b):
@@ -150,10 +216,9 @@ def _linear(x, W, b):
     return result
 
 
-def _silu(x):
-    """``x / (1 + exp(-x))``, in place."""
-    factor = np.minimum(-x, 80)  # beyond, exp would overflow; and the result is nil
-    np.exp(factor, out=factor)
+def _silu(half):
+    """``x / (1 + exp(-x))``, in place; given x / 2, for it is ``x / 2 * (1 + tanh(x / 2))``."""
+    factor = np.tanh(half)
     factor += 1
-    x /= factor
-    return x
+    half *= factor
+    return half

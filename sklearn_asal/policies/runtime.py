@@ -61,14 +61,32 @@ class Runtime:
         self._budgets = {}
         self._local = threading.local()
 
-    def decide(self, budget, tokens, mask=None):
-        """The next input of each of B campaigns from :meth:`tokens`.
+    def decide(self, budget, tokens):
+        """The next input of one campaign.
+
+        Parameters
+        ----------
+        budget : float
+            Queries left, this one included.
+        tokens : ndarray of shape (n_encoders, n, token_width)
+            From :meth:`tokens`.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Inside the unit cube.
+        """
+        raise NotImplementedError
+
+    def decide_many(self, budget, rows, mask=None):
+        """The next input of each of B campaigns.
 
         Parameters
         ----------
         budget : float or ndarray of shape (B,)
             Queries left, this one included.
-        tokens : ndarray of shape (n_encoders, B, n, token_width)
+        rows : ndarray of shape (n_encoders, B, n, width)
+            From :meth:`rows`.
         mask : bool ndarray of shape (B, n), optional
             True where an observation is real, False for padding.
 
@@ -95,10 +113,7 @@ class Runtime:
         -------
         ndarray of shape (B, n_features)
         """
-        B, n, _ = X.shape
-        rows = self.rows(X, y, margin)
-        tokens = self.tokens(rows.reshape(len(rows), B * n, -1))
-        return self.decide(budget, tokens.reshape(len(rows), B, n, -1), mask)
+        return self.decide_many(budget, self.rows(X, y, margin), mask)
 
     def _bounded(self, h):
         """The next input from what the head says, in place."""
@@ -112,7 +127,7 @@ class Runtime:
 
     def _budget_part(self, budget):
         """What the budget adds, of shape (m,), or (B, m) for an array of budgets."""
-        if np.ndim(budget):
+        if isinstance(budget, np.ndarray):
             different, where = np.unique(budget, return_inverse=True)
             return np.stack([self._budget_part(float(one)) for one in different])[where]
         part = self._budgets.get(budget)

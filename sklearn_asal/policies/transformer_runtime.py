@@ -130,8 +130,18 @@ class TransformerRuntime(Runtime):
         embedded += first["shift"]
         return result
 
-    def decide(self, budget, tokens, mask=None):
+    def decide(self, budget, tokens):
         """See :meth:`Runtime.decide`."""
+        return self._decide(budget, tokens[:, None])[0]
+
+    def decide_many(self, budget, rows, mask=None):
+        """See :meth:`Runtime.decide_many`."""
+        E, B, n, width = rows.shape
+        tokens = self.tokens(rows.reshape(E, B * n, width))
+        return self._decide(budget, tokens.reshape(E, B, n, -1), mask)
+
+    def _decide(self, budget, tokens, mask=None):
+        """Of B campaigns, from tokens of shape ``(n_encoders, B, n, token_width)``."""
         try:
             total = self._attend(tokens, mask, careful=False)
         except _Overflow:
