@@ -32,6 +32,8 @@ def complete(architecture):
         full["hidden"] = 512 if full["kind"] == "transformer" else 256
     if full["embedding"] % full["heads"]:
         raise ValueError(f"{full['heads']} heads do not divide {full['embedding']} embeddings")
+    if full["lead"] and full["kind"] != "reader":
+        raise ValueError(f"lead is for kind='reader' only, got kind={full['kind']!r}")
     full["lags"] = checked_lags(full["lags"], full["n_features"])
     return full
 

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from .architecture import scaling
+from .architecture import LEADING, complete, leading_points, scaling
 from .checkpoint import load_runtime, locate, read_weights, resolve
 
 _OPSET = 17  # the first with LayerNormalization
@@ -180,6 +180,16 @@ class _Graph:
         if setup["budget"]:
             hidden = self.silu(self.linear(self.left(setup), "budget.0"))
             h = self.add("Add", h, self.linear(hidden, "budget.2"))
+        lead = None
+        if setup["lead"]:
+            points = leading_points(setup["n_features"])
+            known = self.add("Cast", "mask", to=self.onnx.TensorProto.INT64)
+            known = self.add("ReduceSum", known, [1], keepdims=0)
+            point = self.add("Gather", points, self.add("Mod", known, [LEADING]))
+            lead = self.add("Mul", point, self.weights["lead"])
+            point = self.add("Mul", point, np.float32(math.sqrt(3)))
+            hidden = self.silu(self.linear(point, "follow.0"))
+            h = self.add("Add", h, self.linear(hidden, "follow.2"))
         h = self.forth(h, "start")
         for i in range(setup["layers"]):
             name = f"readings.{i}"
@@ -198,16 +208,30 @@ class _Graph:
             read = self.add("MatMul", self.add("Softmax", scores, axis=-1), values)
             read = self.linear(self.add("Reshape", read, [0, width]), f"{name}.out")
             h = self.forth(self.add("Add", h, read), f"{name}.forth")
-        return self.linear(self.norm(h, "norm"), "head")
+        h = self.linear(self.norm(h, "norm"), "head")
+        return h if lead is None else self.add("Add", h, lead)
+
+    def within_reach(self, x, setup):
+        """Lagged features brought within their steps."""
+        if not setup["lags"]:
+            return x
+        columns = [self.add("Slice", x, [i], [i + 1], [1]) for i in range(setup["n_features"])]
+        for later, earlier, step in setup["lags"]:
+            start, step = columns[earlier], np.float32(step)
+            low = self.add("Max", self.add("Sub", start, step), np.float32(0))
+            high = self.add("Min", self.add("Add", start, step), np.float32(1))
+            columns[later] = self.add("Min", self.add("Max", columns[later], low), high)
+        return self.add("Concat", *columns, axis=1)
 
     def model(self, header):
-        onnx, setup = self.onnx, header["architecture"]
+        onnx, setup = self.onnx, complete(header["architecture"])
         h = {"transformer": self.transformer, "reader": self.reader}[setup["kind"]](setup)
         if setup["output"] == "clip":
             h = self.add("Clip", h, np.float32(-1), np.float32(1))
         else:
             h = self.add("Tanh", h)
-        self.add("Add", self.add("Mul", h, np.float32(0.5)), np.float32(0.5), output="x")
+        x = self.add("Add", self.add("Mul", h, np.float32(0.5)), np.float32(0.5))
+        self.add("Identity", self.within_reach(x, setup), output="x")
 
         def value(name, kind, *shape):
             return onnx.helper.make_tensor_value_info(name, kind, shape)

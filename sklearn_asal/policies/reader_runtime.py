@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
-from .architecture import scaling
+from .architecture import LEADING, leading_points, scaling
 from .runtime import EPSILON, Runtime, clipped
 
 
@@ -78,6 +78,14 @@ class ReaderRuntime(Runtime):
                 )
             )
         self._head = self._cast(*linear("head", "norm"))
+        self._lead = None
+        if full["lead"]:
+            points = leading_points(self.n_features)
+            W, b = linear("follow.0", factor=0.5)
+            W2, b2 = linear("follow.2", centred=w)
+            hidden = _silu(_linear(math.sqrt(3) * points, W, b))
+            # What each adds to the state, and what to the next input.
+            self._lead = self._cast(_linear(hidden, W2, b2), weights["lead"] * points)
         self._budget = None
         if full["budget"]:
             parts = [weights[f"budget.{i}.{part}"] for i in (0, 2) for part in ("weight", "bias")]
@@ -125,6 +133,8 @@ class ReaderRuntime(Runtime):
         if self._by_root:
             h *= 1 / math.sqrt(n)
         h += self._budget_part(budget)
+        if self._lead is not None:
+            h += self._lead[0][n % LEADING]
         h = self._forth(h, *self._start)
         parts = tokens[:, w:].reshape(n, -1, heads, w // heads)
         parts = parts.transpose(1, 2, 0, 3)  # of each: (heads, n, width of a head)
@@ -138,7 +148,10 @@ class ReaderRuntime(Runtime):
             h = self._gemv(1.0, out.T, read.reshape(w), 1.0, h, overwrite_y=True)
             h += b
             h = self._forth(h, *forth)
-        return self._bounded(self._of_norm(h, *self._head))
+        h = self._of_norm(h, *self._head)
+        if self._lead is not None:
+            h += self._lead[1][n % LEADING]
+        return self._bounded(h)
 
     def _of_norm(self, h, W, b):
         """A linear map of the norm of a centred state."""
@@ -147,9 +160,7 @@ class ReaderRuntime(Runtime):
     def _forth(self, h, W, b, W2):
         """The feed-forward block, added to ``h`` in place."""
         hidden = self._of_norm(h, W, b)
-        return self._gemv(
-            1.0, W2.T, np.maximum(hidden, 0, out=hidden), 1.0, h, overwrite_y=True
-        )
+        return self._gemv(1.0, W2.T, np.maximum(hidden, 0, out=hidden), 1.0, h, overwrite_y=True)
 
     def decide_many(self, budget, rows, mask=None):
         """See :meth:`Runtime.decide_many`."""
@@ -161,6 +172,7 @@ class ReaderRuntime(Runtime):
         else:
             total = np.matmul(mask[:, None].astype(self.dtype), embedded)[:, 0]
             count = mask.sum(axis=1, keepdims=True)
+        point = count[:, 0] % LEADING
         count = count.astype(self.dtype)
         W, b = self._summand
         h = total @ W
@@ -168,6 +180,8 @@ class ReaderRuntime(Runtime):
         if self._by_root:
             h /= np.sqrt(count)
         h += self._budget_part(budget)
+        if self._lead is not None:
+            h += self._lead[0][point]
         self._forth_many(h, *self._start)
         for ask, (out, _), (keys, values, b), forth in self._readings:
             asked = _of_norms(h, *ask).reshape(B, heads, -1).transpose(1, 0, 2)
@@ -183,7 +197,10 @@ class ReaderRuntime(Runtime):
             read = np.matmul(average, values).transpose(1, 0, 2).reshape(B, w)
             h += _linear(read, out, b)
             self._forth_many(h, *forth)
-        return self._bounded(_of_norms(h, *self._head))
+        h = _of_norms(h, *self._head)
+        if self._lead is not None:
+            h += self._lead[1][point]
+        return self._bounded(h)
 
     def _forth_many(self, h, W, b, W2):
         hidden = _of_norms(h, W, b)

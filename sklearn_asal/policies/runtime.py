@@ -121,8 +121,9 @@ class Runtime:
         h *= 0.5
         h += 0.5
         for later, earlier, step in self._lags:
-            low, high = np.maximum(h[:, earlier] - step, 0), np.minimum(h[:, earlier] + step, 1)
-            h[:, later] = np.minimum(np.maximum(h[:, later], low), high)
+            start = h[..., earlier]
+            low, high = np.maximum(start - step, 0), np.minimum(start + step, 1)
+            h[..., later] = np.minimum(np.maximum(h[..., later], low), high)
         return h
 
     def _budget_part(self, budget):

@@ -43,6 +43,12 @@ def compare(policy, safe, file):
     return session
 
 
+def test_onnx_of_a_policy_with_a_lead(tmp_path):
+    policy = saved(tmp_path / "p.safetensors", n_features=3, lead=True, lags=((0, 1, 0.2),))
+    export_onnx(policy, tmp_path / "p.onnx")
+    compare(policy, True, tmp_path / "p.onnx")
+
+
 @pytest.mark.parametrize("kind", ["reader", "transformer"])
 @pytest.mark.parametrize(
     "options",
@@ -52,6 +58,7 @@ def compare(policy, safe, file):
         {"n_features": 1},
         {"budget": False, "layers": 3},
         {"n_features": 7, "standardize": False, "heads": 4},
+        {"n_features": 3, "lags": ((1, 2, 0.1), (0, 1, 0.02))},
     ],
 )
 def test_onnx_equals_python(tmp_path, options, kind):

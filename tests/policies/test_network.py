@@ -3,6 +3,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import qmc
 
 from sklearn_asal.policies.architecture import build
 from sklearn_asal.policies.network import AttentionLayer, bounded
@@ -171,9 +172,10 @@ def test_one_more_observation_matters():
 @pytest.mark.parametrize("safe", [True, False])
 @pytest.mark.parametrize("pooling", ["sqrt", "sum"])
 @pytest.mark.parametrize("n_init", [1, 4])
-def test_replay_equals_the_decisions_one_by_one(n_init, pooling, safe):
+@pytest.mark.parametrize("lead", [True, False])
+def test_replay_equals_the_decisions_one_by_one(n_init, pooling, safe, lead):
     _, X, y, z = data(2, 3, 9)
-    policy = network("reader", safe=safe, pooling=pooling).double()
+    policy = network("reader", safe=safe, pooling=pooling, lead=lead).double()
     X, y, z = X.double(), y.double(), z.double()
     T = 9 - n_init + 1
     budgets = torch.arange(30, 30 - T, -1).repeat(3, 1)
@@ -251,3 +253,21 @@ def test_gradient_is_projected_onto_the_reach_of_a_lag():
 def test_bad_lags(lags, message):
     with pytest.raises(ValueError, match=message):
         network("reader", 3, lags=lags)
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_untrained_policy_with_a_lead_draws_the_sequence(safe):
+    """A safe one within its initial box, the other in the whole cube."""
+    torch.manual_seed(0)
+    policy = build({"n_features": 3, "safe": safe, "kind": "reader", "lead": True})
+    n, reach = 16, 0.1 if safe else 0.5
+    x = [policy(*data(3, 1, known))[0].detach() for known in range(1, 1 + n)]
+    sobol = torch.as_tensor(qmc.Sobol(3, scramble=False).random(2 * n)[1 : 1 + n])
+    torch.testing.assert_close(
+        torch.stack(x).double(), 0.5 + 2 * reach * (sobol - 0.5), rtol=0, atol=0.1
+    )
+
+
+def test_lead_is_for_the_reader():
+    with pytest.raises(ValueError, match="lead is for kind='reader'"):
+        network("transformer", lead=True)

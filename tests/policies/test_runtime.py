@@ -52,11 +52,13 @@ def asked(network, budget, X, y, z, mask=None):
     standardize=st.booleans(),
     max_budget=st.sampled_from([10, 40]),
     lagged=st.booleans(),
+    lead=st.booleans(),
     B=st.integers(1, 3),
     n=st.integers(1, 12),
     seed=st.integers(0, 1000),
 )
-def test_same_function(kind, n_features, safe, budget, lagged, B, n, seed, **options):
+def test_same_function(kind, n_features, safe, budget, lagged, lead, B, n, seed, **options):
+    options["lead"] = lead and kind == "reader"
     options["lags"] = tuple((i + 1, i, 0.05) for i in range(n_features - 1)) if lagged else ()
     for dtype, tolerance in ((np.float64, 1e-8), (np.float32, 2e-5)):
         network, runtime = pair(
