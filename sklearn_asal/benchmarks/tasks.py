@@ -200,7 +200,7 @@ def get_task(name, data_home=None, *, pool_size=None):
     ValueError
         If there is no such task.
     FileNotFoundError
-        If its file is not in the data folder.
+        If its file is not in the data folder and is not or cannot be downloaded.
     """
     if name not in _BUILDERS:
         raise ValueError(f"name must be one of {', '.join(TASKS)}; got {name!r}.")

@@ -1,8 +1,9 @@
-"""Finding, reading and packing data files; nothing here downloads."""
+"""Finding, downloading, reading and packing data files."""
 
 import importlib
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -11,8 +12,22 @@ ENVIRONMENT_VARIABLE = "SKLEARN_ASAL_DATA"
 DEFAULT_FOLDER = "~/sklearn_asal_data"
 
 
-def find(name, source, data_home=None):
-    """Return the path of a data file.
+class Remote(NamedTuple):
+    """A file that anyone may download.
+
+    Parameters
+    ----------
+    url : str
+    sha256 : str
+        Of the file's bytes, in hexadecimal digits.
+    """
+
+    url: str
+    sha256: str
+
+
+def find(name, source, data_home=None, remote=None):
+    """Return the path of a data file, which is downloaded first if it may and has to be.
 
     Parameters
     ----------
@@ -22,22 +37,58 @@ def find(name, source, data_home=None):
         Where the file can be had, for the error message.
     data_home : str or path-like, optional
         Folder; by default the environment variable SKLEARN_ASAL_DATA, else ~/sklearn_asal_data.
+    remote : Remote, optional
+        Where to download the file from if it is not there; by default it is not downloaded. A file
+        that is there is taken as it is, whatever its checksum.
+
+    Returns
+    -------
+    path : Path
 
     Raises
     ------
     FileNotFoundError
-        If the file is not there; says where it was looked for, how to set the folder and where to
-        get the file.
+        If the file is not there and is not or cannot be downloaded; says where it was looked for,
+        how to set the folder and where to get the file.
+    OSError
+        If what was downloaded is another file; nothing is kept then.
+    ImportError
+        If the file has to be downloaded and pooch is missing.
     """
     folder = data_home or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_FOLDER
     folder = Path(folder).expanduser()
     path = folder / name
-    if not path.is_file():
+    if path.is_file():
+        return path
+    missing = f"{name} is not in the data folder {folder}"
+    remedy = (
+        "set the folder with data_home=... or with the environment variable "
+        f"{ENVIRONMENT_VARIABLE} (default: {DEFAULT_FOLDER})."
+    )
+    if remote is None:
         raise FileNotFoundError(
-            f"{name} is not in the data folder {folder}. Set the folder with data_home=... or "
-            f"with the environment variable {ENVIRONMENT_VARIABLE} (default: {DEFAULT_FOLDER}). "
-            f"Nothing is downloaded for you. Where to get the file: {source}"
+            f"{missing}, and it is not downloaded for you. Put it there, or {remedy} "
+            f"Where to get the file: {source}"
         )
+    by_hand = f"save {remote.url} as {path} by hand, or {remedy}"
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            f"{missing}. To have it downloaded, install pooch with pip install "
+            f'"sklearn-asal[data]"; else {by_hand}'
+        ) from error
+    try:
+        pooch.retrieve(remote.url, f"sha256:{remote.sha256}", name, folder)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{missing} and could not be downloaded ({error}). Try again when online, or {by_hand}"
+        ) from error
+    except ValueError as error:
+        raise OSError(
+            f"{remote.url} is not the file that was expected: its SHA-256 is not {remote.sha256}. "
+            f"Nothing was kept. Try again later; if you trust the file, {by_hand}"
+        ) from error
     return path
 
 

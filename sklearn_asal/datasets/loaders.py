@@ -1,10 +1,10 @@
-"""Data sets of the paper, read from a data folder (label appendix-experiment_details-datasets)."""
+"""Data sets of the paper, from a data folder (label appendix-experiment_details-datasets)."""
 
 import csv
 
 import numpy as np
 
-from ._files import find, optional, pack, read_table, span, standardise
+from ._files import Remote, find, optional, pack, read_table, span, standardise
 
 _LGBB = """Langley Glide-Back Booster (LGBB), side-slip angle 0
 
@@ -31,6 +31,10 @@ Source: https://github.com/jbrownlee/Datasets, file airline-passengers.csv.
 Licence: see the source.
 """
 _AIRLINE_SOURCE = "https://github.com/jbrownlee/Datasets, file airline-passengers.csv."
+_AIRLINE_REMOTE = Remote(
+    "https://raw.githubusercontent.com/jbrownlee/Datasets/master/airline-passengers.csv",
+    "8cb51be753a718d9be5d76d7e238cc224792754676adc21faa59e954b0201621",
+)
 
 _AIRFOIL = """Airfoil self-noise
 
@@ -43,6 +47,10 @@ Licence: see the source.
 """
 _AIRFOIL_SOURCE = (
     "https://archive.ics.uci.edu/dataset/291/airfoil+self+noise, file airfoil_self_noise.dat."
+)
+_AIRFOIL_REMOTE = Remote(
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/00291/airfoil_self_noise.dat",
+    "74c75fd71783f1e6b71f8a622b993dc592897a97cd689c5090a07147a1b097b3",
 )
 
 _ENGINE = """Bosch engine measurements (engine2)
@@ -61,6 +69,11 @@ Licence: CC BY-SA 4.0.
 _ENGINE_SOURCE = (
     "https://github.com/boschresearch/Bosch-Engine-Datasets/tree/master/pengines, file "
     "engine2_normalized.xlsx (CC BY-SA 4.0)."
+)
+_ENGINE_REMOTE = Remote(
+    "https://github.com/boschresearch/Bosch-Engine-Datasets/raw/master/pengines/"
+    "engine2_normalized.xlsx",
+    "85bd5b1b9f0da361d931adb59450834036c3b637482991da92bd61744a172692",
 )
 _ENGINE_INPUTS = ["engine_speed", "engine_load", "air_fuel_ratio"]
 _ENGINE_SHIFT = 0.2
@@ -130,7 +143,7 @@ def load_lgbb(*, data_home=None, safety=True, return_X_y=False, as_frame=False):
     )
 
 
-def load_airline(*, data_home=None, return_X_y=False, as_frame=False):
+def load_airline(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
     """Load the airline passenger series.
 
     Parameters
@@ -138,6 +151,8 @@ def load_airline(*, data_home=None, return_X_y=False, as_frame=False):
     data_home : str or path-like, optional
         Folder of airline-passengers.csv; by default the environment variable SKLEARN_ASAL_DATA,
         else ~/sklearn_asal_data.
+    download_if_missing : bool, default=True
+        Download the file into that folder if it is not there, with pooch.
     return_X_y : bool, default=False
         Return `(data, target)`.
     as_frame : bool, default=False
@@ -156,13 +171,16 @@ def load_airline(*, data_home=None, return_X_y=False, as_frame=False):
     Raises
     ------
     FileNotFoundError
-        If the file is not in the data folder.
+        If the file is not in the data folder and is not or cannot be downloaded.
+    OSError
+        If what was downloaded is another file.
     ValueError
         If the file is not the expected table.
     ImportError
-        If `as_frame` and pandas is missing.
+        If pooch is missing and needed for the download, or pandas with `as_frame`.
     """
-    path = find("airline-passengers.csv", _AIRLINE_SOURCE, data_home)
+    remote = _AIRLINE_REMOTE if download_if_missing else None
+    path = find("airline-passengers.csv", _AIRLINE_SOURCE, data_home, remote)
     try:
         with path.open(newline="", encoding="utf-8") as file:
             _, *rows = [row for row in csv.reader(file) if row]
@@ -184,7 +202,7 @@ def load_airline(*, data_home=None, return_X_y=False, as_frame=False):
     )
 
 
-def load_airfoil(*, data_home=None, return_X_y=False, as_frame=False):
+def load_airfoil(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
     """Load the airfoil self-noise data.
 
     Parameters
@@ -192,6 +210,8 @@ def load_airfoil(*, data_home=None, return_X_y=False, as_frame=False):
     data_home : str or path-like, optional
         Folder of airfoil_self_noise.dat; by default the environment variable SKLEARN_ASAL_DATA,
         else ~/sklearn_asal_data.
+    download_if_missing : bool, default=True
+        Download the file into that folder if it is not there, with pooch.
     return_X_y : bool, default=False
         Return `(data, target)`.
     as_frame : bool, default=False
@@ -210,13 +230,16 @@ def load_airfoil(*, data_home=None, return_X_y=False, as_frame=False):
     Raises
     ------
     FileNotFoundError
-        If the file is not in the data folder.
+        If the file is not in the data folder and is not or cannot be downloaded.
+    OSError
+        If what was downloaded is another file.
     ValueError
         If the file is not the expected table.
     ImportError
-        If `as_frame` and pandas is missing.
+        If pooch is missing and needed for the download, or pandas with `as_frame`.
     """
-    table = read_table(find("airfoil_self_noise.dat", _AIRFOIL_SOURCE, data_home), 6)
+    remote = _AIRFOIL_REMOTE if download_if_missing else None
+    table = read_table(find("airfoil_self_noise.dat", _AIRFOIL_SOURCE, data_home, remote), 6)
     X, level = table[:, :5].copy(), table[:, 5].copy()
     return pack(
         X,
@@ -231,7 +254,7 @@ def load_airfoil(*, data_home=None, return_X_y=False, as_frame=False):
     )
 
 
-def load_engine(*, data_home=None, return_X_y=False, as_frame=False):
+def load_engine(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
     """Load the Bosch engine data: roughness, and exhaust manifold temperature as safety.
 
     Parameters
@@ -239,6 +262,8 @@ def load_engine(*, data_home=None, return_X_y=False, as_frame=False):
     data_home : str or path-like, optional
         Folder of engine2_normalized.xlsx; by default the environment variable SKLEARN_ASAL_DATA,
         else ~/sklearn_asal_data.
+    download_if_missing : bool, default=True
+        Download the file into that folder if it is not there, with pooch.
     return_X_y : bool, default=False
         Return `(data, target, safety)`.
     as_frame : bool, default=False
@@ -260,13 +285,16 @@ def load_engine(*, data_home=None, return_X_y=False, as_frame=False):
     Raises
     ------
     FileNotFoundError
-        If the file is not in the data folder.
+        If the file is not in the data folder and is not or cannot be downloaded.
+    OSError
+        If what was downloaded is another file.
     ValueError
         If a column is missing from the file.
     ImportError
-        If openpyxl is missing, or pandas with `as_frame`.
+        If openpyxl is missing, pooch and needed for the download, or pandas with `as_frame`.
     """
-    path = find("engine2_normalized.xlsx", _ENGINE_SOURCE, data_home)
+    remote = _ENGINE_REMOTE if download_if_missing else None
+    path = find("engine2_normalized.xlsx", _ENGINE_SOURCE, data_home, remote)
     columns = [*_ENGINE_INPUTS, "engine_roughness_s", "temperature_exhaust_manifold"]
     table = _read_sheet(path, columns)
     X, roughness, temperature = table[:, :3].copy(), table[:, 3].copy(), table[:, 4].copy()

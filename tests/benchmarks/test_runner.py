@@ -115,12 +115,12 @@ def test_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, jobs):
 
 
 def test_missing_file_fails_its_own_cells_only(tmp_path):
-    tasks = ["airline", "branin"]
+    tasks = ["lgbb", "branin"]
     results = run_cells(
         tmp_path, tasks, {"u": UniformQuerier()}, 1, n_queries=2, data_home=tmp_path
     )
     assert list(results.records) == [("branin", "u", 0)]
-    assert "airline-passengers.csv is not in the data folder" in results.failures["airline", "u", 0]
+    assert "lgbb_original.txt is not in the data folder" in results.failures["lgbb", "u", 0]
 
 
 def test_forced_queries_survive_the_file(tmp_path):

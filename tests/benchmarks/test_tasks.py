@@ -196,8 +196,8 @@ def test_messages():
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="airline-passengers"):
-        get_task("airline", tmp_path)
+    with pytest.raises(FileNotFoundError, match="lgbb_original"):
+        get_task("lgbb", tmp_path)
 
 
 def test_task_is_frozen():

@@ -3,19 +3,23 @@
 import math
 import pickle
 import sys
+import threading
 from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
 from sklearn_asal.datasets import (
+    _files,
     fluid_system,
     load_airfoil,
     load_airline,
     load_engine,
     load_fluid_system,
     load_lgbb,
+    loaders,
     sample_fluid_trajectories,
 )
 
@@ -43,6 +47,10 @@ FILES = {
     "engine": "engine2_normalized.xlsx",
     "fluid_system": "fluid_system_coefficients.csv",
 }
+
+
+# What the tests must not fetch from the internet.
+DOWNLOADED = ("airline", "airfoil", "engine")
 
 
 @pytest.fixture(params=list(LOADERS))
@@ -242,17 +250,110 @@ def test_fluid_noise_leaves_the_trajectories(data_home):
 
 @pytest.mark.parametrize("name", list(FILES))
 def test_missing_file(name, tmp_path):
+    options = {"download_if_missing": False} if name in DOWNLOADED else {}
     with pytest.raises(FileNotFoundError) as caught:
-        LOADERS[name](data_home=tmp_path)
+        LOADERS[name](data_home=tmp_path, **options)
     message = str(caught.value)
     for part in (FILES[name], str(tmp_path), "data_home", "SKLEARN_ASAL_DATA", "Where to get"):
         assert part in message
+    assert "not downloaded for you" in message
     if name == "lgbb":
         assert "Surrogates" in message
         assert "lgbb.tar.gz" in message
         assert "passed on" in message
     if name == "engine":
         assert "CC BY-SA 4.0" in message
+
+
+@pytest.fixture
+def server(data_home, tmp_path, monkeypatch):
+    """The three sources on this machine, in the folder that is returned; counts requests."""
+    pytest.importorskip("pooch")
+    folder = tmp_path / "server"
+    folder.mkdir()
+    for name in DOWNLOADED:
+        content = (data_home / FILES[name]).read_bytes()
+        if name == "airfoil":  # UCI's own file has no header, and lines end as in Windows
+            content = content.partition(b"\n")[2].replace(b"\n", b"\r\n")
+        (folder / FILES[name]).write_bytes(content)
+
+    class Handler(SimpleHTTPRequestHandler):
+        requests = 0
+
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=str(folder))
+
+        def log_message(self, *arguments):
+            Handler.requests += 1
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name in DOWNLOADED:
+            attribute = f"_{name.upper()}_REMOTE"
+            url = f"http://127.0.0.1:{server.server_port}/{FILES[name]}"
+            remote = getattr(loaders, attribute)._replace(url=url)
+            monkeypatch.setattr(loaders, attribute, remote)
+        yield folder, Handler
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_download(name, server, data_home, tmp_path):
+    folder, handler = server
+    home = tmp_path / "new" / "home"
+    first = LOADERS[name](data_home=home)
+    np.testing.assert_array_equal(first.data, LOADERS[name](data_home=data_home).data)
+    assert [path.name for path in home.iterdir()] == [FILES[name]]
+    assert (home / FILES[name]).read_bytes() == (folder / FILES[name]).read_bytes()
+    # From then on, and where the file has been all along, nobody is asked.
+    assert handler.requests == 1
+    LOADERS[name](data_home=home)
+    assert handler.requests == 1
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_another_file_is_not_kept(name, server, tmp_path):
+    folder, _ = server
+    with (folder / FILES[name]).open("ab") as file:
+        file.write(b"\n")
+    home = tmp_path / "home"
+    with pytest.raises(OSError, match=r"is not the file that was expected.*SHA-256") as caught:
+        LOADERS[name](data_home=home)
+    assert str(home / FILES[name]) in str(caught.value)
+    assert list(home.iterdir()) == []
+
+
+def test_nothing_is_downloaded_unless_wanted(server, tmp_path):
+    with pytest.raises(FileNotFoundError, match="not downloaded for you"):
+        load_airline(data_home=tmp_path, download_if_missing=False)
+    with pytest.raises(FileNotFoundError, match="not downloaded for you"):
+        load_lgbb(data_home=tmp_path)
+    assert server[1].requests == 0
+
+
+@pytest.mark.parametrize("name", DOWNLOADED)
+def test_offline(name, tmp_path, monkeypatch):
+    pytest.importorskip("pooch")
+    remote = _files.Remote(f"http://127.0.0.1:9/{FILES[name]}", "0" * 64)
+    monkeypatch.setattr(loaders, f"_{name.upper()}_REMOTE", remote)
+    with pytest.raises(FileNotFoundError, match="could not be downloaded") as caught:
+        LOADERS[name](data_home=tmp_path)
+    for part in (FILES[name], remote.url, f"as {tmp_path / FILES[name]} by hand", "data_home"):
+        assert part in str(caught.value)
+
+
+def test_file_that_is_gone(server, tmp_path):
+    (server[0] / FILES["airline"]).unlink()
+    with pytest.raises(FileNotFoundError, match=r"could not be downloaded \(404"):
+        load_airline(data_home=tmp_path)
+
+
+def test_download_without_pooch(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r'pip install "sklearn-asal\[data\]"') as caught:
+        load_airline(data_home=tmp_path)
+    for part in (loaders._AIRLINE_REMOTE.url, str(tmp_path / FILES["airline"]), "by hand"):
+        assert part in str(caught.value)
 
 
 def test_missing_coefficients_at_a_given_path(tmp_path):
@@ -265,11 +366,11 @@ def test_folder_from_the_environment(data_home, tmp_path, monkeypatch):
     assert len(load_airline().data) == 144
     # The argument goes before the environment.
     with pytest.raises(FileNotFoundError):
-        load_airline(data_home=tmp_path)
+        load_airline(data_home=tmp_path, download_if_missing=False)
     monkeypatch.delenv("SKLEARN_ASAL_DATA")
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="sklearn_asal_data") as caught:
-        load_airline()
+        load_airline(download_if_missing=False)
     assert str(tmp_path / "sklearn_asal_data") in str(caught.value)
 
 
