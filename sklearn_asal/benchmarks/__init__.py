@@ -2,6 +2,17 @@
 
 from .protocol import Record, run
 from .runner import run_cells
+from .sources import FunctionSource, TableSource
 from .tasks import TASKS, Task, Trial, get_task
 
-__all__ = ["TASKS", "Record", "Task", "Trial", "get_task", "run", "run_cells"]
+__all__ = [
+    "TASKS",
+    "FunctionSource",
+    "Record",
+    "TableSource",
+    "Task",
+    "Trial",
+    "get_task",
+    "run",
+    "run_cells",
+]

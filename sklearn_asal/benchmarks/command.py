@@ -1,5 +1,6 @@
 """``python -m sklearn_asal bench``: run, report, latency."""
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,13 @@ def add_arguments(bench):
     run = commands.add_parser("run", help="run methods on tasks and keep the results")
     run.add_argument("--out", required=True, help="folder of the results; goes on where it stopped")
     run.add_argument("--suite", choices=sorted(SUITES), help="default: both")
-    run.add_argument("--tasks", nargs="+", choices=TASKS, metavar="TASK", help=", ".join(TASKS))
+    run.add_argument(
+        "--tasks",
+        nargs="+",
+        type=_task_name,
+        metavar="TASK",
+        help=", ".join(TASKS) + ", or MODULE:NAME for one of your own",
+    )
     run.add_argument(
         "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=", ".join(METHODS)
     )
@@ -69,15 +76,26 @@ def add_arguments(bench):
     latency.set_defaults(run=_latency)
 
 
+def _task_name(text):
+    from .tasks import TASKS
+
+    if text not in TASKS and ":" not in text:
+        raise argparse.ArgumentTypeError(
+            f"must be out of {', '.join(TASKS)}, or MODULE:NAME for a task of your own; got {text}"
+        )
+    return text
+
+
 def _run(arguments):
     from .methods import SUITES
     from .runner import QUICK, run_cells
     from .summary import markdown, short, summarise
-    from .tasks import TASKS
+    from .tasks import TASKS, get_task, suite_of
 
     suites = [arguments.suite] if arguments.suite else list(SUITES)
     tasks = arguments.tasks or [name for name, suite in TASKS.items() if suite in suites]
-    strangers = [name for name in tasks if TASKS[name] not in suites]
+    tasks = [get_task(name) if ":" in name else name for name in tasks]
+    strangers = [getattr(task, "name", task) for task in tasks if suite_of(task) not in suites]
     if strangers:
         raise ValueError(f"--tasks: {', '.join(strangers)} is not of the suite {suites[0]!r}.")
     options = dict(QUICK) if arguments.quick else {}
@@ -88,14 +106,14 @@ def _run(arguments):
     plan = (
         [(tasks, arguments.methods)]
         if arguments.methods
-        else [([name for name in tasks if TASKS[name] == suite], SUITES[suite]) for suite in suites]
+        else [([task for task in tasks if suite_of(task) == s], SUITES[s]) for s in suites]
     )
     failed = {}
-    for names, methods in plan:
-        if names:
+    for chosen, methods in plan:
+        if chosen:
             results = run_cells(
                 arguments.out,
-                names,
+                chosen,
                 methods,
                 jobs=arguments.jobs,
                 backend=arguments.backend,

@@ -65,7 +65,7 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     querier : querier
         Any object with the contract of this package: ``get_params``, ``fit``, ``query``, ``tell``.
     task : Task or str
-        A name stands for :func:`get_task` of it.
+        A name, or ``"module:name"``, stands for :func:`get_task` of it.
     seed : int
         Of the trial and of the querier.
     n_queries : int, default=task.n_queries

@@ -23,7 +23,7 @@ from .. import __version__
 from .methods import METHODS, make
 from .protocol import run
 from .results import Results, locked
-from .tasks import TASKS, Task, get_task
+from .tasks import TASKS, Task, get_task, suite_of
 
 BACKENDS = "loky", "dask", "ray"
 
@@ -60,7 +60,9 @@ def run_cells(
     out : str or path-like
         Folder of the results.
     tasks : sequence of str or Task
-        Names of the paper's tasks (see :func:`get_task`) or tasks of your own.
+        Names of the paper's tasks, and tasks of your own, also as ``"module:name"`` (see
+        :func:`get_task`). Sizes and suite of your own are recorded, and a changed task of the same
+        name is refused.
     methods : sequence of str, or dict of str to querier
         Names out of ``METHODS``. In a dict, None as the querier stands for the method of that name;
         queriers of your own take other names. Their class and parameters are recorded, and another
@@ -100,7 +102,8 @@ def run_cells(
     RuntimeError
         If another run is using the folder.
     ImportError
-        If dask's ``distributed`` or ``ray`` is asked for and missing.
+        If dask's ``distributed`` or ``ray`` is asked for and missing, or the module of a task
+        cannot be imported.
     """
     for name, value in (("seeds", seeds), ("jobs", jobs), ("every", every)):
         check_scalar(value, name, Integral, min_val=1)
@@ -109,7 +112,7 @@ def run_cells(
             check_scalar(value, name, Integral, min_val=1)
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
-    tasks = {task.name if isinstance(task, Task) else task: task for task in tasks}
+    tasks = _by_name(tasks)
     methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
     cells = _cells(tasks, methods, range(seeds))
 
@@ -120,6 +123,7 @@ def run_cells(
         "pool_size": pool_size,
         "policy": _digest(policy),
         "queriers": {name: _identity(q) for name, q in methods.items() if q is not None},
+        "tasks": {name: repr(task) for name, task in tasks.items() if isinstance(task, Task)},
     }
     if data_home is not None:
         data_home = str(Path(data_home).expanduser().resolve())
@@ -173,11 +177,26 @@ def _run_cell(task, method, querier, seed, n_queries, every, data_home, pool_siz
         return cell, None, "".join(traceback.format_exception_only(error)).strip()
 
 
+def _by_name(tasks):
+    """The tasks by name; those given as module:name are loaded."""
+    named = {}
+    for task in tasks:
+        if isinstance(task, str) and ":" in task:
+            task = get_task(task)
+        name = task.name if isinstance(task, Task) else task
+        if named.setdefault(name, task) != task:
+            raise ValueError(f"tasks: more than one is named {name!r}; give each its own name.")
+    return named
+
+
 def _cells(tasks, methods, seeds):
     """All (task, method, seed) that fit together, in the order to run them."""
     for task, given in tasks.items():
         if isinstance(given, str) and given not in TASKS:
-            raise ValueError(f"tasks must be out of {', '.join(TASKS)}; got {task!r}.")
+            raise ValueError(
+                f"tasks must be out of {', '.join(TASKS)}, or module:name for one of your own; got "
+                f"{task!r}."
+            )
     for method, querier in methods.items():
         if querier is None and method not in METHODS:
             raise ValueError(f"methods must be out of {', '.join(METHODS)}; got {method!r}.")
@@ -189,7 +208,7 @@ def _cells(tasks, methods, seeds):
             )
     cells = []
     for task, given in tasks.items():
-        suite = TASKS[task] if isinstance(given, str) else given.suite
+        suite = suite_of(given)
         for method, querier in methods.items():
             safe = METHODS[method].safe if querier is None else _is_safe(querier)
             if suite == "safe" or not safe:
@@ -226,13 +245,14 @@ def _digest(policy):
 def _settle(results, settings):
     """Compare the settings with those of the folder, then write them there."""
     old, finished = results.settings, {method for _, method, _ in results.records}
+    done = {"queriers": finished, "tasks": {task for task, _, _ in results.records}}
     compared = [(name, old.get(name), settings[name]) for name in _COMMON if finished]
     if finished & {"asal", "aal"}:
         compared.append(("policy", old.get("policy"), settings["policy"]))
-    queriers = old.get("queriers", {})
-    for name, new in settings["queriers"].items():
-        if name in finished:
-            compared.append((name, queriers.get(name), new))
+    for kind, names in done.items():
+        # Folders of earlier versions know nothing of tasks.
+        known = old.get(kind, settings[kind])
+        compared += [(n, known.get(n), new) for n, new in settings[kind].items() if n in names]
     for name, before, now in compared:
         if before != now:
             raise ValueError(
@@ -241,7 +261,7 @@ def _settle(results, settings):
             )
     results.settings = {
         **settings,
-        "queriers": {**queriers, **settings["queriers"]},
+        **{kind: {**old.get(kind, {}), **settings[kind]} for kind in done},
         "version": __version__,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, {platform.system()}",

@@ -1,5 +1,7 @@
-"""The ten experiments of the paper (label appendix-experiment_details-datasets)."""
+"""The ten experiments of the paper (label appendix-experiment_details-datasets), and yours."""
 
+import importlib
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,7 +38,7 @@ class Task:
     Parameters
     ----------
     name : str
-        Used in messages and results.
+        Used in messages, results and names of files: letters, digits, spaces and ``_-.``.
     suite : {"al", "safe"}
         Active learning without or with a safety measurement.
     source : FunctionSource, TableSource or TrajectorySource
@@ -49,6 +51,11 @@ class Task:
         Number of test points; safe ones in the suite "safe".
     gamma : float, optional
         Tolerated probability that a query is unsafe, for methods that take one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the name has other characters, there is no such suite, or a number is not positive.
 
     Examples
     --------
@@ -73,6 +80,17 @@ class Task:
     #: The limit of the safety measurement, and on which side of it is safe.
     safety_threshold = 0.0
     safe_when = "above"
+
+    def __post_init__(self):
+        if not re.fullmatch(r"\w[\w .-]*", self.name):
+            raise ValueError(
+                f"name must be of letters, digits, spaces and _-. only, for it names files; got "
+                f"{self.name!r}."
+            )
+        if self.suite not in ("al", "safe"):
+            raise ValueError(f"suite must be 'al' or 'safe'; got {self.suite!r}.")
+        for number in ("n_init", "n_queries", "n_test"):
+            check_scalar(getattr(self, number), number, Integral, min_val=1)
 
     @property
     def bounds(self):
@@ -99,7 +117,8 @@ class Task:
         Raises
         ------
         ValueError
-            If ``seed`` is negative, or a table has too few (safe) rows for the numbers asked for.
+            If ``seed`` is negative, a table has too few (safe) rows for the numbers asked for, or
+            the source measures no safety and the suite is "safe", or the other way round.
         """
         check_scalar(seed, "seed", Integral, min_val=0)
         # The name is part of the seed: tasks on the same box start from different points.
@@ -108,6 +127,12 @@ class Task:
         X, y, z, X_test, y_test, candidates, measure = self.source.draw(
             self.n_init, self.n_test, initial, test, pool
         )
+        if (z is None) == (self.suite == "safe"):
+            measured, other = ("no", "al") if z is None else ("a", "safe")
+            raise ValueError(
+                f"task {self.name!r} is of the suite {self.suite!r}, but its source measures "
+                f"{measured} safety; change the source, or take suite={other!r}."
+            )
         return Trial(X, y, z, X_test, y_test, candidates, partial(measure, rng=noise))
 
 
@@ -165,7 +190,7 @@ class Trial:
 
 
 def get_task(name, data_home=None, *, pool_size=None):
-    """Build a task of the paper.
+    """Build a task of the paper, or load one of your own.
 
     Suite "al": sinus (1 initial point + 20 queries), airline (1 + 20), branin (1 + 30), lgbb
     (1 + 30), airfoil (20 + 40). Suite "safe": simionescu, townsend and safe-lgbb (5 + 30), engine
@@ -184,7 +209,9 @@ def get_task(name, data_home=None, *, pool_size=None):
     Parameters
     ----------
     name : str
-        One of ``TASKS``.
+        One of ``TASKS``, or ``"module:name"`` for a task of your own: a :class:`Task` in a module
+        that can be imported, or a function there that takes nothing and returns one. Its own name
+        must not be one of ``TASKS``. The other arguments are not for such tasks.
     data_home : str or path-like, optional
         Folder of the data files; by default the environment variable SKLEARN_ASAL_DATA, else
         ~/sklearn_asal_data.
@@ -198,18 +225,62 @@ def get_task(name, data_home=None, *, pool_size=None):
     Raises
     ------
     ValueError
-        If there is no such task.
+        If there is no such task, or what ``"module:name"`` names is not one.
+    ImportError
+        If the module cannot be imported.
     FileNotFoundError
         If its file is not in the data folder and is not or cannot be downloaded.
     """
+    if ":" in name:
+        return _load(name)
     if name not in _BUILDERS:
-        raise ValueError(f"name must be one of {', '.join(TASKS)}; got {name!r}.")
+        raise ValueError(
+            f"name must be one of {', '.join(TASKS)}, or module:name for a task of your own; got "
+            f"{name!r}."
+        )
     size = check_scalar(
         _POOL_SIZE if pool_size is None else pool_size, "pool_size", Integral, min_val=1
     )
     suite, build, n_init, n_queries, n_test = _BUILDERS[name]
     gamma = _GAMMA if suite == "safe" else None
     return Task(name, suite, build(data_home, size), n_init, n_queries, n_test, gamma)
+
+
+def suite_of(task):
+    """The suite of a task, or of a name out of ``TASKS``."""
+    return TASKS[task] if isinstance(task, str) else task.suite
+
+
+def _load(address):
+    """The user's task that ``"module:name"`` stands for."""
+    if not re.fullmatch(r"\w+(\.\w+)*:\w+", address):
+        raise ValueError(
+            f"task {address!r} must be written module:name, such as my_rig:oven for the task "
+            "`oven` in my_rig.py."
+        )
+    place, name = address.split(":")
+    try:
+        module = importlib.import_module(place)
+    except ImportError as error:
+        raise ImportError(
+            f"task {address!r}: the module {place} cannot be imported ({error}). Start in the "
+            "folder that holds it, or add that folder to PYTHONPATH."
+        ) from error
+    task = getattr(module, name, None)
+    if callable(task):
+        task = task()
+    if not isinstance(task, Task):
+        known = [key for key, value in vars(module).items() if isinstance(value, Task)]
+        raise ValueError(
+            f"task {address!r}: {name} must be a Task, or a function without arguments that "
+            f"returns one; got {task!r}. Tasks in {place}: {', '.join(known) or 'none'}."
+        )
+    if task.name in TASKS:
+        raise ValueError(
+            f"task {address!r} is named {task.name!r}, as a task of the paper, whose figures would "
+            "stand beside yours; give it another name."
+        )
+    return task
 
 
 def _function(make):

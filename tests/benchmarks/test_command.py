@@ -1,12 +1,20 @@
 """``python -m sklearn_asal bench`` on all ten tasks and the real files."""
 
 import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from sklearn_asal.__main__ import main
 from sklearn_asal.benchmarks import TASKS
+from sklearn_asal.benchmarks.methods import SUITES
 from sklearn_asal.benchmarks.results import Results
+
+PAGE = "docs/benchmarks.md"
 
 
 def bench(*arguments):
@@ -89,12 +97,48 @@ def test_status_is_that_of_this_run(tmp_path, capsys):
         (["--suite", "al", "--tasks", "townsend"], "townsend is not of the suite 'al'"),
         (["--tasks", "sinus", "--methods", "asal"], "none of the methods asal fits"),
         (["--tasks", "sinus", "--policy", "no-such-file"], "there is no file"),
+        (["--tasks", "no_such_module:task"], "the module no_such_module cannot be imported"),
     ],
 )
 def test_bad_arguments(tmp_path, capsys, arguments, message):
     assert bench("run", "--out", tmp_path / "new", *arguments) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_task_of_the_page_on_benchmarks(tmp_path):
+    """A real command in the user's folder, whose module the worker processes have to find."""
+    root = Path(__file__).parents[2]
+    (block,) = re.findall(
+        r"```python\n(# my_rig\.py\n.*?)```", (root / PAGE).read_text("utf-8"), re.S
+    )
+    (tmp_path / "my_rig.py").write_text(block)
+    command = [sys.executable, "-m", "sklearn_asal", "bench", "run", "--tasks", "my_rig:oven"]
+    options = "--methods random safe-random --queries 2 --seeds 1 --jobs 2 --out out".split()
+    done = subprocess.run(
+        [*command, *options],
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=str(root)),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    records = Results(tmp_path / "out").records
+    assert set(records) == {("oven", "random", 0), ("oven", "safe-random", 0)}
+    assert all(0 <= record.safe_share <= 1 for record in records["oven", "safe-random", 0])
+
+
+def test_own_task_gets_the_methods_of_its_suite(tmp_path, capsys):
+    task = "tests.benchmarks.synthetic:table_task"
+    options = ("--queries", 1, "--seeds", 1, "--out", tmp_path)
+    assert bench("run", "--suite", "al", "--tasks", task, *options) == 1
+    assert "rows is not of the suite 'al'" in capsys.readouterr().err
+    bench("run", "--tasks", task, *options)
+    results = Results(tmp_path)
+    assert {cell[:2] for cell in [*results.records, *results.failures]} == {
+        ("rows", method) for method in SUITES["safe"]
+    }
 
 
 def test_report_of_nothing(tmp_path, capsys):

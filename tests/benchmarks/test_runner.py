@@ -173,6 +173,37 @@ def test_a_name_stands_for_one_querier(tmp_path):
     assert run_cells(tmp_path, [task()], {"mine": Sequence()}, **options).failed == []
 
 
+def test_a_name_stands_for_one_task(tmp_path):
+    mine, options = {"u": UniformQuerier()}, {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, [task()], mine, **options)
+    changed = task(n_init=3)
+    with pytest.raises(ValueError, match=r"holds results with wave=.Task\(.*n_init=2.*but now"):
+        run_cells(tmp_path, [changed], mine, **options)
+    # A run without it does not forget it.
+    run_cells(tmp_path, ["branin"], mine, **options)
+    with pytest.raises(ValueError, match="holds results with wave="):
+        run_cells(tmp_path, [changed], mine, **options)
+    with pytest.raises(ValueError, match="more than one is named 'wave'"):
+        run_cells(tmp_path, [task(), task()], mine, **options)
+
+
+def test_folder_of_a_version_that_did_not_record_tasks(tmp_path):
+    mine, options = {"u": UniformQuerier()}, {"seeds": 1, "n_queries": 2}
+    run_cells(tmp_path, [task()], mine, **options)
+    path = tmp_path / "settings.json"
+    settings = json.loads(path.read_text())
+    del settings["tasks"]
+    path.write_text(json.dumps(settings))
+    run_cells(tmp_path, [task()], mine, **options)
+    assert "n_init=2" in json.loads(path.read_text())["tasks"]["wave"]
+
+
+def test_task_by_address(tmp_path):
+    address = f"{table_task.__module__}:table_task"
+    results = run_cells(tmp_path, [address], {"u": UniformQuerier()}, 1, n_queries=2)
+    assert list(results.records) == [("rows", "u", 0)]
+
+
 def test_queriers_are_told_apart_by_all_their_parameters():
     long = np.zeros(2000)
     other = long.copy()

@@ -1,6 +1,7 @@
 """The ten tasks: their sizes, their splits, and what measuring them returns."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -183,7 +184,9 @@ def test_centre_of_a_table_grows_until_it_holds_enough():
 
 
 def test_messages():
-    with pytest.raises(ValueError, match=r"name must be one of sinus, .*fluid; got 'sinuss'"):
+    with pytest.raises(
+        ValueError, match=r"name must be one of sinus, .*module:name .*; got 'sinuss'"
+    ):
         get_task("sinuss")
     with pytest.raises(ValueError, match="pool_size == 0"):
         get_task("sinus", pool_size=0)
@@ -204,3 +207,50 @@ def test_task_is_frozen():
     with pytest.raises(AttributeError):
         get_task("sinus").n_init = 3
     assert isinstance(get_task("sinus"), Task)
+
+
+HERE = __name__
+OWN = table_task()
+NOT_A_TASK = 3
+
+
+def named_as_the_paper_s():
+    return get_task("townsend")
+
+
+def test_own_task():
+    assert get_task(f"{HERE}:OWN") is OWN
+    made = get_task(f"{table_task.__module__}:table_task")
+    assert (made.name, made.suite) == ("rows", "safe")
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "message"),
+    [
+        (":OWN", ValueError, "must be written module:name"),
+        (f"{HERE}:", ValueError, "must be written module:name"),
+        ("rig.py:OWN", ImportError, "the module rig.py cannot be imported.*PYTHONPATH"),
+        (f"{HERE}:OWNN", ValueError, rf"OWNN must be a Task.*got None. Tasks in {HERE}: OWN\."),
+        (f"{HERE}:NOT_A_TASK", ValueError, "must be a Task, or a function.*got 3"),
+        (f"{HERE}:named_as_the_paper_s", ValueError, "'townsend', as a task of the paper"),
+    ],
+)
+def test_what_is_no_own_task(address, error, message):
+    with pytest.raises(error, match=message) as caught:
+        get_task(address)
+    assert repr(address) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("name", "a/b"), ("suite", "sefa"), ("n_init", 0), ("n_test", -1)]
+)
+def test_bad_field_is_named(field, value):
+    with pytest.raises(ValueError, match=field):
+        replace(table_task(), **{field: value})
+
+
+def test_source_has_to_fit_the_suite():
+    with pytest.raises(ValueError, match=r"suite 'safe', but its source measures no safety"):
+        replace(synthetic.task("al"), suite="safe").begin(0)
+    with pytest.raises(ValueError, match=r"suite 'al', but its source measures a safety"):
+        replace(synthetic.task("safe"), suite="al").begin(0)
