@@ -18,7 +18,7 @@ def main(argv=None):
     _add_evaluate(commands)
     _add_bench(commands)
     _add_export(commands)
-    commands.add_parser("info", help="list the shipped policies").set_defaults(run=_info)
+    _add_info(commands)
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments) or 0
@@ -26,7 +26,8 @@ def main(argv=None):
         print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{parser.prog} {arguments.command}: stopped", file=sys.stderr)
+        stopped = getattr(arguments, "stopped", "stopped")
+        print(f"{parser.prog} {arguments.command}: {stopped}", file=sys.stderr)
         return 130
 
 
@@ -68,7 +69,7 @@ def _add_bench(commands):
     add_arguments(commands.add_parser("bench", help="compare methods on the paper's ten tasks"))
 
 
-# -- evaluate and info ---------------------------------------------------------------------
+# -- evaluate, export and info -------------------------------------------------------------
 
 
 def _add_evaluate(commands):
@@ -123,10 +124,21 @@ def _export(arguments):
     print(arguments.out)
 
 
+def _add_info(commands):
+    info = commands.add_parser("info", help="list the shipped policies, or describe one")
+    info.add_argument("policy", nargs="?", help="name, such as safe-2d, or policy file")
+    info.set_defaults(run=_info)
+
+
 def _info(arguments):
     from . import __version__
-    from .policies.checkpoint import locate, read_header, shipped
+    from .policies.checkpoint import locate, read_header, resolve, shipped
 
+    if arguments.policy is not None:
+        name, safe = resolve(arguments.policy)
+        path = locate(name, safe=safe)
+        print(f"file: {path}", *_facts(read_header(path)), sep="\n")
+        return
     print(f"sklearn-asal {__version__}")
     for safe in (True, False):
         for name in shipped(safe):
@@ -138,6 +150,25 @@ def _info(arguments):
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
                 f"{header.get('steps_done')} steps, validation objective {validation:.3f}"
             )
+
+
+def _facts(header, indent=""):
+    """A policy's header as lines of text."""
+    for key, value in header.items():
+        if isinstance(value, dict) and len(value) == 3 and "kind" in value:
+            kind, *ends = value.values()  # a distribution, as the flags of train take it
+            value = f"{kind}:{','.join(_fact(end, '/') for end in ends)}"
+        if isinstance(value, dict):
+            yield f"{indent}{key}:"
+            yield from _facts(value, indent + "  ")
+        else:
+            yield f"{indent}{key}: {_fact(value, ', ')}"
+
+
+def _fact(value, separator):
+    if isinstance(value, list):
+        return separator.join(_fact(part, separator) for part in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -382,11 +382,20 @@ class BaseQuerier(BaseEstimator):
             return None
         left = check_scalar(stated, "budget", Integral) - (told if budget is None else 0)
         if left < n_queries:
-            spent = f" ({told} of budget={self.budget} are told)" if budget is None else ""
-            raise BudgetExhaustedError(
-                f"{max(left, 0)} queries are left{spent}, but n_queries={n_queries} is asked for. "
+            spent = f"{told} of budget={self.budget} are told"
+            remedy = (
                 "To go on, raise the budget with set_params(budget=...), or pass the number of "
                 "queries left as query(budget=...)."
+            )
+            if budget is not None:
+                spent = f"budget={budget}"
+                remedy = (
+                    "The budget of a query is the number of queries left, this one included: pass "
+                    f"at least {n_queries}."
+                )
+            raise BudgetExhaustedError(
+                f"{max(left, 0)} queries are left ({spent}), but n_queries={n_queries} is asked "
+                f"for. {remedy}"
             )
         return left
 

@@ -262,9 +262,10 @@ def test_budget_counts_down_and_ends(make):
     assert querier.set_params(budget=4).query().shape == (1, 2)
 
 
-@pytest.mark.parametrize("budget", [0, -1])
+@pytest.mark.parametrize("budget", [0, -3])
 def test_no_budget_left_in_a_keyword(make, budget):
-    with pytest.raises(BudgetExhaustedError, match="0 queries are left, but"):
+    message = rf"0 queries are left \(budget={budget}\), but n_queries=1 .* pass at least 1\."
+    with pytest.raises(BudgetExhaustedError, match=message):
         make(bounds=BOUNDS).query(*campaign(0), budget=budget)
 
 

@@ -3,9 +3,10 @@ import json
 import pytest
 
 from sklearn_asal.__main__ import main
-from sklearn_asal.policies import load_policy, shipped
-from sklearn_asal.trainer.presets import Preset
-from sklearn_asal.trainer.priors import Uniform
+from sklearn_asal.policies import load_policy, read_header, shipped
+from sklearn_asal.policies.checkpoint import locate
+from sklearn_asal.trainer.presets import PRESETS, Preset
+from sklearn_asal.trainer.priors import Uniform, parse_distribution
 
 TINY = (
     "--n-features 1 --n-init 2 --max-budget 3 --n-fourier 20 --embedding 16 --hidden 16 --heads 2 "
@@ -76,6 +77,11 @@ def test_interrupted(monkeypatch, capsys):
     assert "stopped" in capsys.readouterr().err
 
 
+def test_time_limit_is_no_interruption(tmp_path, capsys):
+    assert run("train", "safe-2d", "--out", tmp_path, *TINY, "--minutes", "1e-9") == 0
+    assert "go on with --resume" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -83,6 +89,7 @@ def test_interrupted(monkeypatch, capsys):
         (["--batch", "7", "--n-functions", "5"], "batch must be a multiple"),
         (["--output", "relu"], "output must be one of"),
         (["--save-every", "nan"], "save_every must be"),
+        (["--direct-steps", "5", "--steps", "4"], "--direct-steps 5 is larger than --steps 4"),
         (["--device", "no-such-device"], "device 'no-such-device' cannot be used"),
     ],
 )
@@ -117,6 +124,22 @@ def test_evaluate_with_a_preset_that_does_not_fit(preset, capsys):
 
 def test_evaluate_unknown(capsys):
     assert run("evaluate", "safe-99d") == 1
+    assert "neither a preset" in capsys.readouterr().err
+
+
+def test_info_of_one_policy(tmp_path, capsys):
+    assert run("info", "safe-7d-fluid") == 0
+    lines = capsys.readouterr().out.splitlines()
+    header = read_header(locate("7d-fluid", safe=True))
+    # Nothing is left out, and a prior is written as the flags of train want it.
+    for key in (*header, *header["preset"], *header["architecture"]):
+        assert any(line.lstrip().startswith(f"{key}:") for line in lines)
+    (prior,) = (line.split()[1] for line in lines if line.startswith("  lengthscale:"))
+    assert parse_distribution(prior) == PRESETS["safe-7d-fluid"].lengthscale
+    assert f"  objective: {header['validation']['objective']:.6g}" in lines
+    assert run("info", locate("7d-fluid", safe=True)) == 0
+    assert capsys.readouterr().out.splitlines() == lines
+    assert run("info", "safe-99d") == 1
     assert "neither a preset" in capsys.readouterr().err
 
 

@@ -47,7 +47,8 @@ def add_arguments(bench):
     run.add_argument(
         "--quick", action="store_true", help="one seed, two queries: to see that all of it works"
     )
-    run.set_defaults(run=_run)
+    stopped = "stopped; finished cells are kept, and the same command goes on with the others"
+    run.set_defaults(run=_run, stopped=stopped)
     report = commands.add_parser("report", help="tables and figures of a folder of results")
     report.add_argument("folder", help="what bench run --out wrote")
     report.set_defaults(run=_report)

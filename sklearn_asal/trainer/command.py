@@ -76,7 +76,7 @@ def _train(arguments):
         from .plot import plot_run
 
         print(plot_run(arguments.plot))
-        return
+        return 0
     if arguments.out is None or (arguments.preset is None and not arguments.resume):
         arguments.parser.error("PRESET and --out are needed, or --plot RUN")
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
@@ -84,6 +84,12 @@ def _train(arguments):
     # The flags of a run need not be said again; what is said has to agree with it.
     preset = _of_run(arguments) if arguments.resume else PRESETS[arguments.preset]
     preset = preset.replace(**changes)
+    # The presets' own number may be larger: it makes every step of a short run direct.
+    if arguments.direct_steps is not None and arguments.direct_steps > preset.steps:
+        raise ValueError(
+            f"--direct-steps {arguments.direct_steps} is larger than --steps {preset.steps}; pass "
+            f"at most {preset.steps}, with which every step is direct."
+        )
     if arguments.batch is not None:
         preset = preset.with_batch(arguments.batch)
     with joined(arguments.device) as device:
@@ -100,9 +106,11 @@ def _train(arguments):
             tensorboard=arguments.tensorboard,
         )
         best = trainer.run(resume=arguments.resume)
+    status = 130 if trainer.interrupted else 0  # as a shell has it
     if trainer.rank > 0:
-        return
+        return status
     if trainer.policy_path.exists():
         print(f"best validation objective {best:.4f}: {trainer.policy_path}")
     else:
         print("No policy yet: there was no validation.")
+    return status

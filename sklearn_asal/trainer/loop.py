@@ -110,6 +110,11 @@ class Trainer:
     tensorboard : bool, default=False
         Log to ``out/tensorboard`` as well; needs the package tensorboard.
 
+    Attributes
+    ----------
+    interrupted : bool
+        Whether Ctrl-C ended the last run before its last step.
+
     Notes
     -----
     Where :mod:`torch.distributed` has been initialised, the processes share each batch: every rank
@@ -145,6 +150,7 @@ class Trainer:
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         # Before a folder is made that would then hold a run.
         self.writer_class = _summary_writer() if tensorboard else None
+        self.interrupted = False
         self.rank = rank()
         self.on_gpu = self.device.type == "cuda"
         self.stream = torch.cuda.Stream(self.device) if self.on_gpu else None
@@ -186,6 +192,7 @@ class Trainer:
         """The second half of :meth:`run`."""
         end = time.monotonic() + self.max_seconds
         self.clock = time.monotonic()
+        self.interrupted = False
         with (
             _one_thread_an_operation(),
             _Interrupt() as interrupt,
@@ -195,6 +202,7 @@ class Trainer:
             while self.step < self.preset.steps:
                 stop = interrupt.asked or time.monotonic() > end
                 if not self.unseen and agree(stop):
+                    self.interrupted = agree(interrupt.asked)
                     bar.write(f"Stopped at step {self.step}; go on with --resume.")
                     break
                 self._advance(bar)

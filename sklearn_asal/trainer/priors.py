@@ -17,8 +17,17 @@ def _check_order(low, high, name, positive=False):
         raise ValueError(f"{name} needs positive values, got low {low}")
 
 
+class _Interval:
+    """What has a ``low`` and a ``high``."""
+
+    @property
+    def range(self):
+        """Smallest and largest value over all dimensions."""
+        return float(np.min(self.low)), float(np.max(self.high))
+
+
 @dataclasses.dataclass(frozen=True)
-class Uniform:
+class Uniform(_Interval):
     """Uniform distribution; ``low`` and ``high`` may be tuples, one entry per dimension."""
 
     low: float | tuple = 0.0
@@ -26,11 +35,6 @@ class Uniform:
 
     def __post_init__(self):
         _check_order(self.low, self.high, "uniform")
-
-    @property
-    def range(self):
-        """Smallest and largest value over all dimensions."""
-        return float(np.min(self.low)), float(np.max(self.high))
 
     def sample(self, shape, generator):
         """Draw a float64 tensor of the given shape on the generator's device."""
@@ -68,7 +72,7 @@ class ShiftedExponential:
 
 
 @dataclasses.dataclass(frozen=True)
-class LogUniform:
+class LogUniform(_Interval):
     """Uniform in the logarithm; for scales of unknown order of magnitude."""
 
     low: float | tuple = 0.1
@@ -76,11 +80,6 @@ class LogUniform:
 
     def __post_init__(self):
         _check_order(self.low, self.high, "log-uniform", positive=True)
-
-    @property
-    def range(self):
-        """Smallest and largest value over all dimensions."""
-        return float(np.min(self.low)), float(np.max(self.high))
 
     def sample(self, shape, generator):
         """Draw a float64 tensor of the given shape on the generator's device."""

@@ -3,8 +3,10 @@
 import csv
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -127,6 +129,28 @@ def test_task_of_the_page_on_benchmarks(tmp_path):
     records = Results(tmp_path / "out").records
     assert set(records) == {("oven", "random", 0), ("oven", "safe-random", 0)}
     assert all(0 <= record.safe_share <= 1 for record in records["oven", "safe-random", 0])
+
+
+def test_interrupt_keeps_finished_cells(tmp_path):
+    """A real process, a real Ctrl-C."""
+    command = [sys.executable, "-m", "sklearn_asal", "bench", "run", "--out", str(tmp_path)]
+    options = "--tasks branin --methods random --queries 2 --seeds 100000".split()
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 120
+            while not Results(tmp_path).records:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "finished cells are kept" in error
+    results = Results(tmp_path)
+    assert 0 < len(results.records) < 100_000
+    assert results.failures == {}
 
 
 def test_own_task_gets_the_methods_of_its_suite(tmp_path, capsys):

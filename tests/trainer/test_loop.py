@@ -426,7 +426,7 @@ def test_interrupt_saves_and_resumes(tmp_path):
     wait_until(lambda: steps_logged(tmp_path) >= 3, process)
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
+    assert process.returncode == 130, output
     assert "go on with --resume" in output
     state = final_state(tmp_path)
     assert state["step"] == len(log(tmp_path)) >= 3
