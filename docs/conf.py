@@ -15,6 +15,8 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 2  # so that pages can link to each other's sections, as on GitHub
+templates_path = ["_templates"]
 autosummary_generate = True
 numpydoc_show_class_members = False
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
@@ -24,4 +26,5 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "download_all_examples": False,
     "abort_on_example_error": True,
+    "write_computation_times": False,
 }
