@@ -35,11 +35,12 @@ _LARGEST = 1e6
 _BATCH = 1024
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
-# chose them, and, of each querier, observations at unit scale and the tokens of its campaign. None
-# is part of a querier's state.
+# chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
+# factors for the rechecks of rows. None is part of a querier's state.
 _in_use = {}
 _scaled = weakref.WeakKeyDictionary()
 _campaigns = weakref.WeakKeyDictionary()
+_factors = weakref.WeakKeyDictionary()
 
 
 class _PolicyQuerier(BaseQuerier):
@@ -611,7 +612,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             return view.nearest(point)
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
         with one_thread():
-            processes = MarginProcesses(X, margin[: len(X)], lengthscale)
+            processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
+            _factors[self] = processes.factors
             for n in _NEAR:
                 rows, points = view.near(point, n)
                 safe = processes.probability_safe(points)
