@@ -32,14 +32,15 @@ _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_sca
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
 # Observations worked on at once: larger batches fall out of the cache.
-_BATCH = 256
+_BATCH = 1024
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
-# chose them, and, of each querier, observations at unit scale and the tokens of its campaign. None
-# is part of a querier's state.
+# chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
+# factors for the rechecks of rows. None is part of a querier's state.
 _in_use = {}
 _scaled = weakref.WeakKeyDictionary()
 _campaigns = weakref.WeakKeyDictionary()
+_factors = weakref.WeakKeyDictionary()
 
 
 class _PolicyQuerier(BaseQuerier):
@@ -133,11 +134,12 @@ class _PolicyQuerier(BaseQuerier):
         runtime, header = self._load(together[0].shape[1])
         # "auto" scales each campaign on its own.
         auto = any(is_auto(getattr(self, name, None)) for name in ("y_loc", "y_scale", "z_scale"))
-        scaled = [self._at_unit_scale(*part)[1:] for part in (data if auto else [together])]
-        X, y, margin = (
-            None if p[0] is None else np.concatenate(p) for p in zip(*scaled, strict=True)
-        )
-        self._warn_all(together, margin, starts)
+        scale = super()._at_unit_scale  # none of this is worth to be remembered
+        _, X, y, margin = scaled = scale(*together)
+        if auto:
+            each = zip(*(scale(*part)[1:] for part in data), strict=True)
+            X, y, margin = (None if p[0] is None else np.concatenate(p) for p in each)
+        self._warn_all(together, scaled, margin, starts)
         if budgets is not None:
             self._check_setup(runtime.n_features, max(left))
         rows = runtime.rows(X, y, margin, _LARGEST)
@@ -174,12 +176,16 @@ class _PolicyQuerier(BaseQuerier):
         each = [budgets] * len(histories) if np.ndim(budgets) == 0 else list(budgets)
         if len(each) != len(histories):
             raise ValueError(f"{len(each)} budgets are given for {len(histories)} campaigns.")
-        data, left = [], []
+        data, left, plain = [], [], _plain(histories)
         for i, (history, budget) in enumerate(zip(histories, each, strict=True)):
             try:
                 if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
                     raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
-                part = self._data(*history, *[None] * (3 - len(history)), "propose_many")[1]
+                X, y, z = history if len(history) == 3 else (*history, None)
+                if i and plain:
+                    part = X, y, self._measurements(y, z)
+                else:
+                    part = self._data(X, y, z, "propose_many")[1]
                 data.append(part if self._safe else (*part[:2], None))
                 left.append(self._queries_left(budget, 0, 1))
                 for name, now, before in zip("Xyz", data[-1], data[0], strict=True):
@@ -191,9 +197,9 @@ class _PolicyQuerier(BaseQuerier):
                 raise type(error)(f"campaign {i}: {error}") from error
         return data, left
 
-    def _warn_all(self, together, margin, starts):
+    def _warn_all(self, together, scaled, margin, starts):
         """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
-        self._warn(together)
+        self._warn(together, scaled=scaled)
         if margin is None or (margin < 0).all():  # said already
             return
         hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)
@@ -214,18 +220,19 @@ class _PolicyQuerier(BaseQuerier):
         found = _in_use.get(key)
         if found is not None:
             loaded, path, version = found
-            try:
+            if path is None:
+                return loaded
+            # A user's own file may be written anew, and a relative path mean another one.
+            with contextlib.suppress(OSError):
                 if _version(path) == version:
                     return loaded
-            except OSError:
-                pass
         if len(_in_use) >= 64:
             _in_use.clear()
         _in_use[key] = found = self._look_up(n_features)
         return found[0]
 
     def _look_up(self, n_features):
-        """Runtime and header, the file they are from, and its version."""
+        """Runtime and header; file they are from, None if it is a shipped one; its version."""
         policy = self.policy
         if isinstance(policy, str) and policy == "auto":
             names = checkpoint.shipped(self._safe)
@@ -240,8 +247,7 @@ class _PolicyQuerier(BaseQuerier):
                     f"{type(self).__name__} (shipped: {offer or 'none'}{hint}). Train one with "
                     "`python -m sklearn_asal train` and pass its path as policy, or a name."
                 )
-        # As it is given: a relative path may mean another file in the next call.
-        path = str(checkpoint.locate(policy, safe=self._safe))
+        path = checkpoint.locate(policy, safe=self._safe)
         version = _version(path)
         runtime, header = checkpoint.load_runtime(policy, safe=self._safe)
         if runtime.n_features != n_features:
@@ -256,6 +262,8 @@ class _PolicyQuerier(BaseQuerier):
                 f"X has {n_features} features, but policy {os.fspath(policy)!r} takes "
                 f"{runtime.n_features}. {remedy}"
             )
+        if path.parent == checkpoint._weights():
+            path = None
         return (runtime, header), path, version
 
     def _at_unit_scale(self, X, y, z):
@@ -332,6 +340,27 @@ class _CampaignTokens(Tokens):
             self._known = self(self.runtime.rows(*history, _LARGEST))
             self._history = history
         return self._known
+
+
+def _plain(histories):
+    """Whether all are finite arrays of matching shapes; then only the first is validated.
+
+    Validation takes as long as the policy's answer.
+    """
+    first = histories[0]
+    for history in histories:
+        if type(history) is not tuple or len(history) != len(first):
+            return False
+        for part, like in zip(history, first, strict=True):
+            if type(part) is not np.ndarray or part.dtype != np.float64 or part.ndim == 0:
+                return False
+            if not part.size or len(part) != len(history[0]) or part.shape[1:] != like.shape[1:]:
+                return False
+    # One column of y or z is made one-dimensional, which is none of our business here.
+    dimensions = [part.ndim for part in first]
+    if dimensions not in ([2, 1], [2, 1, 1], [2, 1, 2]) or first[-1].shape[1:] == (1,):
+        return False
+    return all(np.isfinite(np.concatenate(parts)).all() for parts in zip(*histories, strict=True))
 
 
 def _version(path):
@@ -583,7 +612,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             return view.nearest(point)
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
         with one_thread():
-            processes = MarginProcesses(X, margin[: len(X)], lengthscale)
+            processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
+            _factors[self] = processes.factors
             for n in _NEAR:
                 rows, points = view.near(point, n)
                 safe = processes.probability_safe(points)

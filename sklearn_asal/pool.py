@@ -8,6 +8,8 @@ from .space import finite_array
 
 # Two points are the same measurement when no coordinate differs by more, at unit scale.
 _SAME = 1e-9
+# Pairs of a row and an observation that are quicker compared than the rows looked up.
+_COMPARED = 2000
 # Observations whose equals in a pool are remembered.
 _REMEMBERED = 10_000
 
@@ -144,10 +146,15 @@ class PoolView:
             self._answers[key] = same
         return same
 
-    def _untouched(self, positions):
-        """Whether no observation equals any of the rows, which then cannot be spent."""
-        apart = np.abs(self._observed[:, None] - self._points[positions])
-        return not (apart <= 2 * _SAME).all(axis=-1).any()
+    def _is_left(self, positions):
+        """Which of a few rows may still be proposed."""
+        if len(positions) * len(self._observed) < _COMPARED:
+            apart = np.abs(self._observed[:, None] - self._points[positions])
+            # A row that no observation equals cannot be spent.
+            if not (apart <= 2 * _SAME).all(axis=-1).any():
+                return np.ones(len(positions), dtype=bool)
+        spent = self._spent
+        return np.array([i not in spent for i in positions], dtype=bool)
 
     def _closest(self, point, positions):
         """Position in the tree of the closest row, the first of equally close ones."""
@@ -217,17 +224,15 @@ class PoolView:
             No row is left.
         """
         self._check_left()
-        spent = self._spent
-        enough = min(n + len(spent), len(self._rows))
-        k = min(n, enough)
+        k = min(n, len(self._rows))
         while True:
             distances, found = self._tree.query(point * self._weights, k=k)
             distances, found = np.atleast_1d(distances), np.atleast_1d(found)
             found = found[np.lexsort((self._rows[found], distances))]
-            left = np.array([i for i in found if i not in spent][:n], dtype=np.intp)
-            if len(left) == n or k == enough:
+            left = found[self._is_left(found)][:n]
+            if len(left) == n or k == len(self._rows):
                 return self._rows[left], self._points[left]
-            k = min(2 * k, enough)  # rarely are spent rows among the nearest
+            k = min(2 * k, len(self._rows))  # rarely are spent rows among the nearest
 
     def nearest(self, point):
         """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.
@@ -254,11 +259,7 @@ class PoolView:
             k = min(2 * k, n)
             distances, found = self._tree.query(point * self._weights, k=k)
             distances, found = np.atleast_1d(distances), np.atleast_1d(found)
-            if self._untouched(found):
-                left = np.ones(k, dtype=bool)
-            else:
-                spent = self._spent
-                left = np.array([i not in spent for i in found])
+            left = self._is_left(found)
             if left.any():
                 limit = distances[left][0] * (1 + 1e-12)
                 # Go on until every row at the same distance is among those found.

@@ -1,5 +1,7 @@
 """Whether rows of a pool near to a proposal are safe: Gaussian processes that need no fitting."""
 
+import copy
+
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist
@@ -12,6 +14,65 @@ NOISES = (0.03, 0.1, 0.3)
 LARGEST = 10.0
 # A weight that changes no probability.
 _NEGLIGIBLE = 1e-9
+# Rows that are quicker added to the factors than all of them made anew.
+_FEW = 4
+
+_SCALE = -0.5 / np.square(FACTORS)[:, None, None]
+_NOISE = np.square(NOISES)[:, None, None]
+
+
+class Factors:
+    """Inverse Cholesky factors of the covariances of one list of inputs, for all processes.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Inputs of the unit cube.
+    lengthscale : float or ndarray of shape (n_features,)
+    """
+
+    def __init__(self, X, lengthscale):
+        self.X, self.lengthscale = X.copy(), lengthscale
+        among = _kernel(self.X / lengthscale, self.X / lengthscale)
+        K = among.reshape(-1, 1, *among.shape[1:]) + _NOISE * np.eye(len(X))
+        # One process after the other, factors outside; (processes, n, n).
+        factors = np.linalg.cholesky(K.reshape(-1, *K.shape[-2:]))
+        # Three times as fast as a general inverse.
+        self.inverse = np.stack([dtrtri(factor, lower=True)[0] for factor in factors])
+
+    def of(self, X, lengthscale):
+        """Those of other inputs; quick where they begin with these, and few are new."""
+        known = len(self.X)
+        if (
+            not 0 <= len(X) - known <= _FEW
+            or not np.array_equal(lengthscale, self.lengthscale)
+            or not np.array_equal(X[:known], self.X)
+        ):
+            return Factors(X, lengthscale)
+        factors = self
+        for n in range(known + 1, len(X) + 1):
+            factors = factors._extended(X[:n])
+        return factors
+
+    def _extended(self, X):
+        """With one more row."""
+        n = len(self.X)
+        scaled = X / self.lengthscale
+        across = np.repeat(_kernel(scaled[:n], scaled[n:]), len(NOISES), axis=0)
+        V = self.inverse @ across
+        pivot = np.sqrt(1 + np.tile(_NOISE.ravel(), len(FACTORS)) - (V**2).sum(axis=(1, 2)))
+        extended = copy.copy(self)
+        extended.X = X.copy()
+        extended.inverse = np.zeros((len(pivot), n + 1, n + 1))
+        extended.inverse[:, :n, :n] = self.inverse
+        extended.inverse[:, n, :n] = -(V.transpose(0, 2, 1) @ self.inverse)[:, 0] / pivot[:, None]
+        extended.inverse[:, n, n] = 1 / pivot
+        return extended
+
+
+def _kernel(A, B):
+    """RBF kernel for each factor on the lengthscale, ``(n_factors, len(A), len(B))``."""
+    return np.exp(_SCALE * cdist(A, B, "sqeuclidean"))
 
 
 class MarginProcesses:
@@ -28,29 +89,28 @@ class MarginProcesses:
         Their safety margins at unit scale, safe from 0.
     lengthscale : float or ndarray of shape (n_features,)
         A typical one of safety functions.
+    factors : Factors, optional
+        Those of the first of these inputs, or of any others, to start from.
+
+    Attributes
+    ----------
+    factors : Factors
+        Those of all inputs.
     """
 
-    def __init__(self, X, margin, lengthscale):
-        self.lengthscale = lengthscale
-        self._X = X / lengthscale
-        scale = -0.5 / np.square(FACTORS)[:, None, None]
-        noise = np.square(NOISES)
-        among = np.exp(scale * cdist(self._X, self._X, "sqeuclidean"))
-        K = among[:, None] + noise[:, None, None] * np.eye(len(X))
-        # One process after the other, factors outside; (processes, n, n).
-        factors = np.linalg.cholesky(K.reshape(-1, *K.shape[-2:]))
-        # Three times as fast as a general inverse.
-        whitener = np.stack([dtrtri(factor, lower=True)[0] for factor in factors])
+    def __init__(self, X, margin, lengthscale, factors=None):
+        self.factors = (factors or Factors(X, lengthscale)).of(X, lengthscale)
+        whitener = self.factors.inverse
         known = whitener @ np.clip(margin, -LARGEST, LARGEST)
         determinant = np.log(np.diagonal(whitener, axis1=-2, axis2=-1)).sum(-1)
         evidence = determinant - 0.5 * (known**2).sum(-1)
         weights = np.exp(evidence - evidence.max())
         weights /= weights.sum()
         # Mostly a few processes explain the data, and the others are not worth their time.
-        kept = weights > _NEGLIGIBLE
+        kept = np.flatnonzero(weights > _NEGLIGIBLE)
         self._weights, self._whitener, self._known = weights[kept], whitener[kept], known[kept]
-        self._scale = np.repeat(scale, len(NOISES), axis=0)[kept]
-        self._noise = np.tile(noise, len(FACTORS))[kept, None]
+        self._factor, noise = np.divmod(kept, len(NOISES))
+        self._noise = _NOISE[noise, 0]
 
     def probability_safe(self, candidates):
         """Probability that each candidate is measured as safe, averaged over hyperparameters.
@@ -63,8 +123,8 @@ class MarginProcesses:
         -------
         ndarray of shape (m,)
         """
-        across = cdist(self._X, candidates / self.lengthscale, "sqeuclidean")
-        V = self._whitener @ np.exp(self._scale * across)
+        scale = self.factors.lengthscale
+        V = self._whitener @ _kernel(self.factors.X / scale, candidates / scale)[self._factor]
         variance = np.maximum(1 - (V**2).sum(axis=1), 0) + self._noise
         mean = (self._known[:, None] @ V)[:, 0]
         return self._weights @ ndtr(mean / np.sqrt(variance))

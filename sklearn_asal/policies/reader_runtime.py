@@ -8,6 +8,9 @@ from scipy.linalg import get_blas_funcs
 from .architecture import LEADING, leading_points, scaling
 from .runtime import EPSILON, Runtime, clipped
 
+# Observations embedded at once: more would fall out of the cache.
+_CHUNK = 256
+
 
 class ReaderRuntime(Runtime):
     """Computes what :class:`~sklearn_asal.policies.reader.ReaderNetwork` does.
@@ -44,9 +47,11 @@ class ReaderRuntime(Runtime):
         inputs = W[: self.n_features]
         inputs *= x_scale
         b = b - x_shift * inputs.sum(axis=0)
-        # Half of it, see _silu.
-        self._embed = self._cast(0.5 * W, 0.5 * b, *linear("embed.2", factor=0.5))
+        # Of what is embedded each layer gives the negative, see _embedded.
+        W2, b2 = linear("embed.2")
+        self._embed = self._cast(-W, -b, W2, -b2)
         W, b = linear("project", centred=w)
+        W = -W
         self._project = self._cast(W, b)
         self._summand = self._cast(W[:, :w], b[:w])
 
@@ -121,8 +126,10 @@ class ReaderRuntime(Runtime):
         return _linear(self._embedded(rows), *self._project)
 
     def _embedded(self, rows):
+        """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
         W, b, W2, b2 = self._embed
-        return _silu(_linear(_silu(_linear(rows, W, b)), W2, b2))
+        with np.errstate(over="ignore"):  # of exp, where the result is nil
+            return _negative_silu(_linear(_negative_silu(_linear(rows, W, b)), W2, b2))
 
     def decide(self, budget, tokens):
         """See :meth:`Runtime.decide`."""
@@ -166,7 +173,11 @@ class ReaderRuntime(Runtime):
         """See :meth:`Runtime.decide_many`."""
         _, B, n, width = rows.shape
         w, heads = self._width, self._heads
-        embedded = self._embedded(rows.reshape(B * n, width)).reshape(B, n, w)
+        rows = rows.reshape(B * n, width)
+        embedded = np.empty((B * n, w), self.dtype)
+        for i in range(0, B * n, _CHUNK):
+            embedded[i : i + _CHUNK] = self._embedded(rows[i : i + _CHUNK])
+        embedded = embedded.reshape(B, n, w)
         if mask is None:
             total, count = np.add.reduce(embedded, axis=1), np.full((B, 1), n)
         else:
@@ -211,8 +222,8 @@ class ReaderRuntime(Runtime):
         if self._budget is None:
             return np.zeros(self._width)
         shift, factor, W, b, W2, b2 = self._budget
-        hidden = 0.5 * ((budget - shift) * factor * W[:, 0] + b)
-        part = W2 @ _silu(hidden) + b2
+        hidden = -((budget - shift) * factor * W[:, 0] + b)
+        part = b2 - W2 @ _negative_silu(hidden)
         return part - part.mean()
 
 
@@ -233,9 +244,9 @@ def _linear(x, W, b):
     return result
 
 
-def _silu(half):
-    """``x / (1 + exp(-x))``, in place; given x / 2, for it is ``x / 2 * (1 + tanh(x / 2))``."""
-    factor = np.tanh(half)
+def _negative_silu(x):
+    """``x / (1 + exp(x))``, in place."""
+    factor = np.exp(x)
     factor += 1
-    half *= factor
-    return half
+    x /= factor
+    return x

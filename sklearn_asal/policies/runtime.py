@@ -11,7 +11,8 @@ _MEMO = 1024  # budgets remembered at most
 
 
 def _clip(h):
-    return np.minimum(np.maximum(h, -1.0), 1.0)
+    np.maximum(h, -1.0, out=h)
+    return np.minimum(h, 1.0, out=h)
 
 
 _OUTPUTS = {"clip": _clip, "tanh": np.tanh}
@@ -129,8 +130,7 @@ class Runtime:
     def _budget_part(self, budget):
         """What the budget adds, of shape (m,), or (B, m) for an array of budgets."""
         if isinstance(budget, np.ndarray):
-            different, where = np.unique(budget, return_inverse=True)
-            return np.stack([self._budget_part(float(one)) for one in different])[where]
+            return np.array([self._budget_part(one) for one in budget.tolist()])
         part = self._budgets.get(budget)
         if part is None:
             part = self._of_budget(budget).astype(self.dtype)
