@@ -86,11 +86,10 @@ class ReaderRuntime(Runtime):
         self._lead = None
         if full["lead"]:
             points = leading_points(self.n_features)
-            W, b = linear("follow.0", factor=0.5)
-            W2, b2 = linear("follow.2", centred=w)
-            hidden = _silu(_linear(math.sqrt(3) * points, W, b))
+            hidden = -_negative_silu(-_linear(math.sqrt(3) * points, *linear("follow.0")))
+            part = _linear(hidden, *linear("follow.2", centred=w))
             # What each adds to the state, and what to the next input.
-            self._lead = self._cast(_linear(hidden, W2, b2), weights["lead"] * points)
+            self._lead = self._cast(part, weights["lead"] * points)
         self._budget = None
         if full["budget"]:
             parts = [weights[f"budget.{i}.{part}"] for i in (0, 2) for part in ("weight", "bias")]
