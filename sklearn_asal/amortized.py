@@ -318,12 +318,13 @@ class _PolicyQuerier(BaseQuerier):
 
     def tell(self, x, y, z=None):
         super().tell(x, y, z)
-        # Its share of the next query, which a controller mostly waits for. Should it fail, the
-        # query will say so: the data are told.
-        with contextlib.suppress(Exception):
-            tokens = self._tokens(self._load(self.n_features_in_)[0])
-            with tokens.lock, one_thread():
-                tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
+        if self in _campaigns:  # queries and tells take turns
+            # The next query's share of the work, for a controller waits for queries. Should it
+            # fail, that query will say so: the data are told.
+            with contextlib.suppress(Exception):
+                tokens = self._tokens(self._load(self.n_features_in_)[0])
+                with tokens.lock, one_thread():
+                    tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
         return self
 
     tell.__doc__ = BaseQuerier.tell.__doc__
@@ -587,10 +588,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
-        if self.pool_safety is not None:
-            check_scalar(self.pool_safety, "pool_safety", Real, min_val=0, max_val=1)
-            if self.pool_safety != self.pool_safety:
-                raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
+        level = self.pool_safety
+        if level is None or (type(level) is float and 0 <= level <= 1):  # the usual, quickly
+            return
+        check_scalar(level, "pool_safety", Real, min_val=0, max_val=1)
+        if level != level:
+            raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
