@@ -31,8 +31,6 @@ _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_sca
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
-# Observations worked on at once: larger batches fall out of the cache.
-_BATCH = 1024
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
 # chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
@@ -147,7 +145,7 @@ class _PolicyQuerier(BaseQuerier):
         # Campaigns of about one length together, so that there is little padding.
         order, batches, first = np.argsort(lengths, kind="stable"), [], 0
         for last in range(len(order)):
-            if (last + 1 - first) * lengths[order[last]] > _BATCH and last > first:
+            if (last + 1 - first) * lengths[order[last]] > runtime.batch and last > first:
                 batches.append(order[first:last])
                 first = last
         batches.append(order[first:])
