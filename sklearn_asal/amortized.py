@@ -141,7 +141,7 @@ class _PolicyQuerier(BaseQuerier):
         if budgets is not None:
             self._check_setup(runtime.n_features, max(left))
         rows = runtime.rows(X, y, margin, _LARGEST)
-        left = [_left(header, one, n) for one, n in zip(left, lengths, strict=True)]
+        left = [_left(header, one, n) for one, n in zip(left, lengths.tolist(), strict=True)]
         # Campaigns of about one length together, so that there is little padding.
         order, batches, first = np.argsort(lengths, kind="stable"), [], 0
         for last in range(len(order)):
@@ -186,6 +186,8 @@ class _PolicyQuerier(BaseQuerier):
                     part = self._data(X, y, z, "propose_many")[1]
                 data.append(part if self._safe else (*part[:2], None))
                 left.append(self._queries_left(budget, 0, 1))
+                if plain:  # of one shape, then
+                    continue
                 for name, now, before in zip("Xyz", data[-1], data[0], strict=True):
                     if now is not None and now.shape[1:] != before.shape[1:]:
                         raise ValueError(
