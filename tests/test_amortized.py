@@ -482,6 +482,32 @@ def test_nothing_remembered_is_stale(actions, seed):
                 assert found == expected
 
 
+def test_tokens_are_ready_when_tells_and_queries_take_turns(monkeypatch):
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, Y, Z)
+    runtime, compute, made = querier._load(2)[0], querier._load(2)[0].tokens, []
+    monkeypatch.setattr(runtime, "tokens", lambda rows: made.append(len(rows[0])) or compute(rows))
+    querier.tell([0.5, 0.4], 0.1, 1.0)
+    assert made == []  # nobody may ever ask
+    querier.query()
+    assert made == [4]
+    querier.tell([0.4, 0.4], 0.1, 1.0)
+    assert made == [4, 1]
+    querier.query()
+    querier.query()
+    assert made == [4, 1]
+
+
+def test_a_lost_policy_loses_no_data(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(Path(policy_file(False)).read_bytes())
+    querier = AmortizedQuerier(path).fit(X, Y)
+    querier.query()
+    path.unlink()
+    assert len(querier.tell([0.5, 0.4], 0.1).y_) == 4
+    with pytest.raises(PolicyNotFoundError):
+        querier.query()
+
+
 def test_tokens_go_with_their_querier():
     querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
     querier.query()
