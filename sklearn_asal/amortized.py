@@ -31,8 +31,6 @@ _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_sca
 
 # Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 _LARGEST = 1e6
-# Observations worked on at once: larger batches fall out of the cache.
-_BATCH = 1024
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
 # chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
@@ -143,11 +141,11 @@ class _PolicyQuerier(BaseQuerier):
         if budgets is not None:
             self._check_setup(runtime.n_features, max(left))
         rows = runtime.rows(X, y, margin, _LARGEST)
-        left = [_left(header, one, n) for one, n in zip(left, lengths, strict=True)]
+        left = [_left(header, one, n) for one, n in zip(left, lengths.tolist(), strict=True)]
         # Campaigns of about one length together, so that there is little padding.
         order, batches, first = np.argsort(lengths, kind="stable"), [], 0
         for last in range(len(order)):
-            if (last + 1 - first) * lengths[order[last]] > _BATCH and last > first:
+            if (last + 1 - first) * lengths[order[last]] > runtime.batch and last > first:
                 batches.append(order[first:last])
                 first = last
         batches.append(order[first:])
@@ -188,6 +186,8 @@ class _PolicyQuerier(BaseQuerier):
                     part = self._data(X, y, z, "propose_many")[1]
                 data.append(part if self._safe else (*part[:2], None))
                 left.append(self._queries_left(budget, 0, 1))
+                if plain:  # of one shape, then
+                    continue
                 for name, now, before in zip("Xyz", data[-1], data[0], strict=True):
                     if now is not None and now.shape[1:] != before.shape[1:]:
                         raise ValueError(
@@ -318,12 +318,13 @@ class _PolicyQuerier(BaseQuerier):
 
     def tell(self, x, y, z=None):
         super().tell(x, y, z)
-        # Its share of the next query, which a controller mostly waits for. Should it fail, the
-        # query will say so: the data are told.
-        with contextlib.suppress(Exception):
-            tokens = self._tokens(self._load(self.n_features_in_)[0])
-            with tokens.lock, one_thread():
-                tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
+        if self in _campaigns:  # queries and tells take turns
+            # The next query's share of the work, for a controller waits for queries. Should it
+            # fail, that query will say so: the data are told.
+            with contextlib.suppress(Exception):
+                tokens = self._tokens(self._load(self.n_features_in_)[0])
+                with tokens.lock, one_thread():
+                    tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
         return self
 
     tell.__doc__ = BaseQuerier.tell.__doc__
@@ -587,10 +588,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
-        if self.pool_safety is not None:
-            check_scalar(self.pool_safety, "pool_safety", Real, min_val=0, max_val=1)
-            if self.pool_safety != self.pool_safety:
-                raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
+        level = self.pool_safety
+        if level is None or (type(level) is float and 0 <= level <= 1):  # the usual, quickly
+            return
+        check_scalar(level, "pool_safety", Real, min_val=0, max_val=1)
+        if level != level:
+            raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)

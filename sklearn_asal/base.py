@@ -202,7 +202,8 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data. Nothing is added then, and nothing lost.
         """
-        check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
+        if not hasattr(self, "X_"):  # which costs a hundredth of the check
+            check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
         if (z is not None) != self._has_z:
             raise ValueError(
                 "z is missing: fit was given safety measurements, so tell needs them as well."
@@ -322,7 +323,7 @@ class BaseQuerier(BaseEstimator):
     def _data(self, X, y, z, call):
         """Whether they are the campaign's, and the observations that a call is about."""
         if X is None and y is None and z is None:
-            if not hasattr(self, "X_"):  # which costs a hundredth of the check
+            if not hasattr(self, "X_"):
                 check_is_fitted(
                     self,
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",

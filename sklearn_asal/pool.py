@@ -8,8 +8,8 @@ from .space import finite_array
 
 # Two points are the same measurement when no coordinate differs by more, at unit scale.
 _SAME = 1e-9
-# Pairs of a row and an observation that are quicker compared than the rows looked up.
-_COMPARED = 2000
+# Rows that are quicker compared with all observations than these are looked up.
+_FEW = 64
 # Observations whose equals in a pool are remembered.
 _REMEMBERED = 10_000
 
@@ -147,8 +147,8 @@ class PoolView:
         return same
 
     def _is_left(self, positions):
-        """Which of a few rows may still be proposed."""
-        if len(positions) * len(self._observed) < _COMPARED:
+        """Which of some rows may still be proposed."""
+        if len(positions) <= _FEW:
             apart = np.abs(self._observed[:, None] - self._points[positions])
             # A row that no observation equals cannot be spent.
             if not (apart <= 2 * _SAME).all(axis=-1).any():

@@ -1,5 +1,6 @@
 """Queriers that ask a policy."""
 
+import copy
 import gc
 import pickle
 import subprocess
@@ -14,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
 
 from sklearn_asal import (
     AmortizedQuerier,
     AmortizedSafeQuerier,
+    CandidatePool,
     DataScaleWarning,
     PolicyFileError,
     PolicyNotFoundError,
@@ -394,6 +397,115 @@ def test_tokens_follow_parameters_and_data():
     querier.y_[0] = -1.0
     expected = AmortizedSafeQuerier(**querier.get_params()).query(X, querier.y_, Z)
     np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-6)
+
+
+PARAMETERS = {
+    "bounds": [None, (0, 1), [(0.0, 1.0), (-1.0, 2.0)], np.array([(0.0, 1.5), (0.0, 1.0)])],
+    "budget": [None, 30, 60],
+    "y_loc": [0.0, 0.5, "auto"],
+    "y_scale": [1.0, 2, "auto"],
+    "safety_threshold": [0.0, 0.3, -0.5],
+    "safe_when": ["above", "below"],
+    "z_scale": [1.0, 0.5, "auto"],
+    "pool_safety": [None, 0.5, 0.9],
+    "policy": ["a", "b"],
+}
+ACTIONS = (
+    "tell",
+    "tell several",
+    "fit",
+    "mutate",
+    "bounds in place",
+    "copy",
+    "data",
+    "queries",
+    "many",
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    actions=st.lists(st.sampled_from([*ACTIONS, *PARAMETERS]), min_size=3, max_size=12),
+    seed=st.integers(0, 1000),
+)
+def test_nothing_remembered_is_stale(actions, seed):
+    """Whatever happens in between, a campaign answers as a querier does that never saw it."""
+    rng = np.random.default_rng(seed)
+    policies = {"a": policy_file(True), "b": checkpoint.locate("2d", safe=True)}
+    pool = rng.random((60, 2))
+    index = CandidatePool(pool)
+
+    def measured(n):
+        X, (y, z) = rng.random((n, 2)), rng.standard_normal((2, n))
+        X[::3] = pool[rng.integers(60, size=len(X[::3]))]
+        return X, y, z + 0.5
+
+    querier = AmortizedSafeQuerier(policies["a"], bounds=[[0, 1], [0, 1]], budget=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        querier.fit(*measured(3))
+        for action in ("tell", *actions):
+            if action == "bounds" and isinstance(querier.bounds, (list, np.ndarray)):
+                querier.bounds[0] = (-0.5, 1.0 + rng.random())
+            elif action in PARAMETERS:
+                value = copy.deepcopy(PARAMETERS[action][rng.integers(len(PARAMETERS[action]))])
+                querier.set_params(**{action: policies[value] if action == "policy" else value})
+            elif action in ("tell", "tell several"):
+                new = measured(1 if action == "tell" else 6)
+                querier.tell(*new)
+                for part in new:  # ours again
+                    part[:] = 0.123
+            elif action == "fit":
+                querier.fit(*measured(rng.integers(1, 6)))
+            elif action == "mutate":
+                part = (querier.X_, querier.y_, querier.z_)[rng.integers(3)]
+                part[rng.integers(len(part))] = rng.random()
+            elif action == "copy":
+                old, querier = querier, copy.deepcopy(querier)
+                old.tell(*measured(1))
+                querier = pickle.loads(pickle.dumps(querier))
+            elif action == "data":
+                querier.query(*measured(4), pool=index)
+            elif action == "queries":
+                querier.query(pool=index, n_queries=2)
+            elif action == "many":
+                querier.propose_many([measured(2), measured(3)])
+            fresh = clone(querier)
+            data, left = (querier.X_, querier.y_, querier.z_), None
+            if querier.budget is not None:
+                left = querier.budget - querier.n_told_
+            for _ in range(2):
+                expected = fresh.query(*data, budget=left)
+                np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=3e-6)
+                found = querier.query(pool=index, return_indices=True)[1]
+                expected = fresh.query(*data, budget=left, pool=pool, return_indices=True)[1]
+                assert found == expected
+
+
+def test_tokens_are_ready_when_tells_and_queries_take_turns(monkeypatch):
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, Y, Z)
+    runtime, compute, made = querier._load(2)[0], querier._load(2)[0].tokens, []
+    monkeypatch.setattr(runtime, "tokens", lambda rows: made.append(len(rows[0])) or compute(rows))
+    querier.tell([0.5, 0.4], 0.1, 1.0)
+    assert made == []  # nobody may ever ask
+    querier.query()
+    assert made == [4]
+    querier.tell([0.4, 0.4], 0.1, 1.0)
+    assert made == [4, 1]
+    querier.query()
+    querier.query()
+    assert made == [4, 1]
+
+
+def test_a_lost_policy_loses_no_data(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(Path(policy_file(False)).read_bytes())
+    querier = AmortizedQuerier(path).fit(X, Y)
+    querier.query()
+    path.unlink()
+    assert len(querier.tell([0.5, 0.4], 0.1).y_) == 4
+    with pytest.raises(PolicyNotFoundError):
+        querier.query()
 
 
 def test_tokens_go_with_their_querier():

@@ -86,6 +86,17 @@ def test_near_equals_brute_force(X, observed, point, n):
     np.testing.assert_allclose(distance[indices], np.sort(distance[left])[:n], rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [3, 60, 150, 400])
+def test_near_among_many_spent_rows(n):
+    rng = np.random.default_rng(n)
+    X = rng.random((300, 2))
+    point, observed = X[0], X[rng.permutation(300)[:80]]
+    _, left = brute_force(X, observed, point)
+    indices, _ = PoolView(CandidatePool(X), Box(None, 2), observed).near(point, n)
+    distance = np.linalg.norm(X[left] - point, axis=1)
+    np.testing.assert_array_equal(indices, np.array(left)[np.argsort(distance)][:n])
+
+
 def test_weights_may_change_between_queries():
     """One pool serves queriers that weigh the features in different ways."""
     pool, box, none = CandidatePool([[0.0, 0.5], [0.3, 0.0]]), Box(None, 2), np.empty((0, 2))

@@ -4,9 +4,9 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal import AmortizedSafeQuerier, recheck
 from sklearn_asal.exceptions import SafetyWarning
-from sklearn_asal.recheck import FACTORS, NOISES, MarginProcesses, typical_lengthscale
+from sklearn_asal.recheck import FACTORS, NOISES, Factors, MarginProcesses, typical_lengthscale
 
 from .queriers import policy_file
 
@@ -30,6 +30,30 @@ def test_average_of_scikit_learn_s_processes(lengthscale):
     expected = weights @ np.array(safe) / weights.sum()
     result = MarginProcesses(X, MARGIN, lengthscale).probability_safe(candidates)
     np.testing.assert_allclose(result, expected, atol=1e-7)
+
+
+def test_factors_that_grow_are_those_made_anew():
+    factors = Factors(X[:3], 0.3)
+    for n, lengthscale in ((4, 0.3), (5, 0.3), (8, 0.3), (12, 0.3), (12, 0.2), (6, 0.2)):
+        factors = factors.of(X[:n], lengthscale)
+        expected = Factors(X[:n], lengthscale).inverse
+        np.testing.assert_allclose(factors.inverse, expected, rtol=1e-9, atol=1e-9)
+    swapped = X[[1, 0, *range(2, 7)]]
+    np.testing.assert_array_equal(factors.of(swapped, 0.2).inverse, Factors(swapped, 0.2).inverse)
+    # A measurement repeated many times is the worst that can happen to the last digits.
+    for n in range(2, 60):
+        factors = factors.of(np.repeat(X[:1], n, axis=0), 0.2)
+    expected = Factors(factors.X, 0.2).inverse
+    np.testing.assert_allclose(factors.inverse, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_known_factors_are_not_made_again(monkeypatch):
+    """Neither for the same inputs, nor for one more; whatever the margins."""
+    querier = AmortizedSafeQuerier(policy_file(True), z_scale="auto").fit(X, MARGIN, MARGIN)
+    querier.query(pool=X + 0.01)
+    monkeypatch.setattr(recheck, "dtrtri", None)
+    querier.query(pool=X + 0.01)
+    querier.tell([0.5, 0.5], 0.3, 0.5).query(pool=X + 0.01)
 
 
 def test_extreme_margins_stay_finite():

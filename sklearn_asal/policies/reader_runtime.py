@@ -24,6 +24,8 @@ class ReaderRuntime(Runtime):
     two projections are multiplied with once a campaign instead of once an observation.
     """
 
+    batch = 1024  # so that weights are read for more than a few campaigns
+
     def _fold(self, full, weights):
         """Prepare the constants; everything in float64 until the end."""
         w, layers, heads = self._width, full["layers"], self._heads

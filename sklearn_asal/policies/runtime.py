@@ -40,12 +40,16 @@ class Runtime:
     safe : bool
     token_width : int
         Numbers kept of each observation.
+    batch : int
+        Observations, of all campaigns, that are quickest decided on together.
 
     Raises
     ------
     ValueError, TypeError
         Weights that do not fit the architecture.
     """
+
+    batch = 256  # larger ones fall out of the cache
 
     def __init__(self, architecture, weights, dtype=np.float32):
         full = complete(architecture)

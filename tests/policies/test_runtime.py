@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sklearn_asal.policies import reader_runtime
 from sklearn_asal.policies.architecture import build, build_runtime, check_weights, complete
 from sklearn_asal.policies.runtime import Tokens
 
@@ -68,6 +69,49 @@ def test_same_function(kind, n_features, safe, budget, lagged, lead, B, n, seed,
         result = runtime(*inputs)
         assert result.dtype == dtype
         np.testing.assert_allclose(result, asked(network, *inputs), rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@some
+@given(
+    n=st.integers(1, 60),
+    layers=st.integers(1, 3),
+    heads=st.sampled_from([1, 2, 4]),
+    budget=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_from_tokens_as_from_raw_observations(kind, n, seed, **options):
+    """Of one campaign and of many at once, which are not computed in the same way."""
+    for dtype, tolerance in ((np.float64, 1e-10), (np.float32, 2e-5)):
+        _, runtime = pair(dtype, kind=kind, seed=seed, **options)
+        left, X, y, z = data(2, 3, n, seed)
+        together = runtime(left, X, y, z)
+        for i in range(3):
+            tokens = runtime.tokens(runtime.rows(X[i], y[i], z[i]))
+            alone = runtime.decide(left[i], tokens)
+            assert alone.dtype == dtype
+            np.testing.assert_allclose(alone, together[i], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
+def test_one_campaign_of_huge_numbers(size, kind):
+    _, runtime = pair(np.float32, kind=kind)
+    left, X, y, z = data(2, 1, 6)
+    expected = runtime(left, X, y * size, z * size)
+    with np.errstate(all="raise", under="ignore"):
+        tokens = runtime.tokens(runtime.rows(X[0], y[0] * size, z[0] * size))
+        result = runtime.decide(left[0], tokens)
+    # The last digits of huge numbers are lost in float32.
+    np.testing.assert_allclose(result, expected[0], rtol=0, atol=1e-2 if size > 1e2 else 1e-3)
+
+
+def test_embedding_in_chunks(monkeypatch):
+    _, runtime = pair()
+    inputs = data(2, 3, 7)
+    expected = runtime(*inputs)
+    monkeypatch.setattr(reader_runtime, "_CHUNK", 4)
+    np.testing.assert_allclose(runtime(*inputs), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
