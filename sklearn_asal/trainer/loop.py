@@ -337,8 +337,11 @@ class Trainer:
         self._open_log(resume)
 
     def _make_step(self):
-        through_time = self.step >= self.preset.direct_steps
-        self.take_step = make_step(self.network, self.preset, self.supply, through_time)
+        preset, through_time = self.preset, self.step >= self.preset.direct_steps
+        if not through_time:
+            weight = preset.safety_weight * preset.direct_weight
+            preset = preset.replace(safety_weight=weight)
+        self.take_step = make_step(self.network, preset, self.supply, through_time)
 
     def _first_network(self):
         network = self.preset.network()

@@ -54,7 +54,7 @@ class Preset:
         Of the network: :class:`~sklearn_asal.policies.reader.ReaderNetwork` or the paper's
         :class:`~sklearn_asal.policies.network.PolicyNetwork` (with 512 hidden units).
     embedding, hidden, heads, layers, pooling, output, lead, standardize, centre_gain
-        Of the network, as is ``budget_encoder``.
+        Of the network, as is ``budget_encoder``; ``lead`` of the reader only.
     steps : int
         Updates of the whole run; the schedule depends on it.
     lr : float
@@ -67,6 +67,8 @@ class Preset:
         As a fraction of ``lr`` ("cosine" only).
     direct_steps : int
         First steps, whose gradient of a query leaves out how it changes the policy's later queries.
+    direct_weight : float
+        Factor on ``safety_weight`` in these steps. Below one, a safe policy begins bold.
     clip_query : float
         After these, clip each query's gradient at this many batch medians; 0 turns it off.
     clip_norm : float
@@ -106,7 +108,7 @@ class Preset:
     layers: int = 2
     pooling: str = "sqrt"
     output: str = "clip"
-    lead: bool = False
+    lead: bool = True
     standardize: bool = True
     centre_gain: float = 0.05
     budget_encoder: bool = True
@@ -116,6 +118,7 @@ class Preset:
     warmup: int = 30
     final_lr: float = 0.02
     direct_steps: int = 100
+    direct_weight: float = 1.0
     clip_query: float = 10.0
     clip_norm: float = 1.0
     average: float = 0.98
@@ -155,7 +158,7 @@ class Preset:
         ):
             if not low <= getattr(self, name) < high:
                 raise ValueError(f"{name} must be in [{low}, {high}), got {getattr(self, name)}")
-        for name in ("lr", "clip_norm", "centre_gain", "safety_weight"):
+        for name in ("lr", "clip_norm", "centre_gain", "safety_weight", "direct_weight"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         object.__setattr__(self, "lags", checked_lags(self.lags, self.n_features))
@@ -207,6 +210,7 @@ class Preset:
         )
         architecture = {name: getattr(self, name) for name in shared.split()}
         architecture["budget"] = self.budget_encoder
+        architecture["lead"] &= self.kind == "reader"
         return build(architecture, centre_gain=self.centre_gain)
 
     def to_dict(self):

@@ -102,13 +102,15 @@ def test_gradient_goes_through_time_after_the_direct_steps(tmp_path, monkeypatch
     seen, advance = [], Trainer._advance
 
     def noted(self, bar):
-        seen.append(self.take_step.through_time)
+        seen.append((self.take_step.through_time, self.take_step.preset.safety_weight))
         advance(self, bar)
 
     monkeypatch.setattr(Trainer, "_advance", noted)
     for direct_steps in (0, 3, 9):
-        trainer(tmp_path / str(direct_steps), TINY.replace(direct_steps=direct_steps)).run()
-    assert seen == [True] * 6 + [False] * 3 + [True] * 3 + [False] * 6
+        preset = TINY.replace(direct_steps=direct_steps, safety_weight=0.8, direct_weight=0.5)
+        trainer(tmp_path / str(direct_steps), preset).run()
+    through_time, direct = (True, 0.8), (False, 0.4)
+    assert seen == [through_time] * 6 + [direct] * 3 + [through_time] * 3 + [direct] * 6
 
 
 def test_steps_after_the_last_checkpoint_are_done_again(tmp_path, monkeypatch):
@@ -165,7 +167,7 @@ def test_collapse_rolls_back_to_the_best(tmp_path, monkeypatch):
 
 
 def test_not_finite_steps_are_skipped_and_then_stop_the_run(tmp_path, monkeypatch):
-    def bad(name, rollout, tasks, gamma):
+    def bad(name, rollout, tasks, gamma, weight):
         return rollout.X.sum() * torch.tensor(float("nan"))
 
     with monkeypatch.context() as patch:

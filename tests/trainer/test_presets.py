@@ -25,6 +25,12 @@ def test_paper_values():
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
 
 
+def test_lead_of_the_reader_only():
+    assert Preset().network().architecture["lead"]
+    assert not Preset(lead=False).network().architecture["lead"]
+    assert not Preset(kind="transformer", hidden=8, embedding=8).network().architecture["lead"]
+
+
 def test_cosine_schedule():
     preset = Preset(steps=1000, warmup=100, lr=1e-3, final_lr=0.1)
     rates = [preset.learning_rate(step) for step in range(1000)]
@@ -66,6 +72,7 @@ def test_with_batch():
         ("mean_variance", Uniform(0.5, 0.99)),
         ("steps", 0),
         ("safety_weight", 0.0),
+        ("direct_weight", -1.0),
         ("lags", ((0, 2, 0.1),)),
     ],
 )
