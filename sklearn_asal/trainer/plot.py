@@ -14,6 +14,8 @@ AUTHORS = {
     "safe-3d": 2.311,
     "safe-7d-fluid": -0.070,
 }
+# What they maximised; its expectation is the same in the mean.
+THEIRS = "I", "I_", "S_H"
 # Steps of which one point of a curve is the mean.
 SMOOTHING = 25
 
@@ -78,7 +80,7 @@ def plot_run(folder, out=None):
     from matplotlib.figure import Figure
 
     log = read_log(folder)
-    authors = AUTHORS.get(_preset_name(folder))
+    authors = _authors(folder)
     panels = [("objective", "validation_objective", "objective")]
     if np.isfinite(log["unsafe_share"]).any():
         panels.append(("unsafe_share", "validation_unsafe_share", "share of unsafe queries"))
@@ -104,8 +106,11 @@ def plot_run(folder, out=None):
     return out
 
 
-def _preset_name(folder):
+def _authors(folder):
+    """Their final objective, where the run's can be compared with it."""
     from ..policies.checkpoint import read_header
 
     path = Path(folder) / "policy.safetensors"
-    return read_header(path).get("name") if path.exists() else None
+    header = read_header(path) if path.exists() else {}
+    objective = header.get("preset", {}).get("objective", "")
+    return AUTHORS.get(header.get("name")) if objective.removesuffix("mean") in THEIRS else None

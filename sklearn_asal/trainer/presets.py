@@ -254,6 +254,8 @@ class Preset:
         return dataclasses.replace(self, **changes)
 
 
+# S_H counts how surprising outputs are, S_I what they tell about the whole safe region.
+_SAFE = Preset(objective="S_Imean", n_grid=100, direct_weight=0.5)
 _AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30)
 # DAD: one length, no budget encoder, 200 contrastive functions.
 _DAD = _AL.replace(
@@ -272,11 +274,14 @@ _FLUID = Uniform(
 PRESETS = {
     preset.name: preset
     for preset in (
-        Preset("safe-2d"),
-        Preset("safe-3d", n_features=3, max_budget=60),
-        Preset(
-            "safe-7d-fluid",
+        _SAFE.replace(name="safe-2d"),
+        _SAFE.replace(name="safe-3d", n_features=3, max_budget=60, n_grid=150),
+        _SAFE.replace(
+            name="safe-7d-fluid",
             n_features=7,
+            n_grid=200,
+            # n[k], n[k-1], n[k-2], n[k-3], v[k], v[k-1], v[k-3].
+            lags=((2, 3, 0.3), (1, 2, 0.3), (0, 1, 0.3), (5, 6, 0.6), (4, 5, 0.3)),
             n_init=10,
             max_budget=100,
             lengthscale=_FLUID,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from sklearn_asal.__main__ import main
-from sklearn_asal.trainer.plot import AUTHORS, plot_run, read_log, smooth
+from sklearn_asal.trainer.plot import AUTHORS, _authors, plot_run, read_log, smooth
 from sklearn_asal.trainer.presets import PRESETS
 
 from .test_loop import TINY, trainer
@@ -42,6 +42,14 @@ def test_no_run(tmp_path, capsys):
 
 def test_authors_values_are_of_presets():
     assert set(AUTHORS) <= set(PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"), [("S_H", 2.139), ("S_Hmean", 2.139), ("S_Imean", None)]
+)
+def test_authors_where_the_objective_is_theirs(tmp_path, objective, expected):
+    trainer(tmp_path, TINY.replace(name="safe-2d", objective=objective, n_grid=5)).run()
+    assert _authors(tmp_path) == expected
 
 
 def test_train_needs_a_preset_or_a_plot(capsys):
