@@ -145,10 +145,11 @@ def _info(arguments):
             header = read_header(locate(name, safe=safe))
             querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
             validation = header.get("validation", {}).get("objective", float("nan"))
+            objective = header.get("preset", {}).get("objective", "objective")
             print(
                 f"{header.get('name')}: {querier}({name!r}), {header['n_features']} features, "
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
-                f"{header.get('steps_done')} steps, validation objective {validation:.3f}"
+                f"{header.get('steps_done')} steps, {objective} {validation:.3f} in its validation"
             )
 
 
@@ -158,6 +159,8 @@ def _facts(header, indent=""):
         if isinstance(value, dict) and len(value) == 3 and "kind" in value:
             kind, *ends = value.values()  # a distribution, as the flags of train take it
             value = f"{kind}:{','.join(_fact(end, '/') for end in ends)}"
+        elif key == "lags":  # likewise
+            value = ",".join(_fact(lag, ":") for lag in value)
         if isinstance(value, dict):
             yield f"{indent}{key}:"
             yield from _facts(value, indent + "  ")

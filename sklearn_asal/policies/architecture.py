@@ -46,7 +46,12 @@ def checked_lags(lags, n_features):
     ValueError
         They are not that, or not in an order in which each feature is settled when it is used.
     """
-    lags = tuple((int(later), int(earlier), float(step)) for later, earlier, step in lags)
+    try:
+        lags = tuple((int(later), int(earlier), float(step)) for later, earlier, step in lags)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"lags must be a sequence of (later, earlier, step), got {lags!r}"
+        ) from error
     used = set()
     for later, earlier, step in lags:
         used.add(earlier)

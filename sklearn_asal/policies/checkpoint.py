@@ -218,6 +218,8 @@ def load_any(name_or_path):
 def resolve(name_or_path):
     """Name or path, and kind, of a policy given by a preset's name or by its path.
 
+    A name without "safe-" is the unconstrained policy's, or the safe one's if there is no other.
+
     Returns
     -------
     name_or_path : str or path-like
@@ -232,8 +234,9 @@ def resolve(name_or_path):
     name = str(name_or_path)
     if name.startswith("safe-") and name.removeprefix("safe-") in shipped(True):
         return name.removeprefix("safe-"), True
-    if name in shipped(False):
-        return name, False
+    for safe in (False, True):
+        if name in shipped(safe):
+            return name, safe
     if os.path.isfile(name_or_path):
         return name_or_path, bool(read_header(name_or_path)["safe"])
     names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))

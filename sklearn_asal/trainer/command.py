@@ -126,5 +126,8 @@ def _train(arguments):
     if trainer.policy_path.exists():
         print(f"best validation objective {best:.4f}: {trainer.policy_path}")
     else:
-        print("No policy yet: there was no validation.")
+        print(
+            "No policy yet: there was no validation. Go on with --resume, or validate more often "
+            "with --validate-every."
+        )
     return status

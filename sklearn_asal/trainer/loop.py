@@ -355,7 +355,7 @@ class Trainer:
             different = ", ".join(f"{k} (policy: {theirs[k]}, preset: {ours[k]})" for k in keys)
             raise TrainingError(
                 f"start_from: the network in {self.start_from} is not the preset's; different: "
-                f"{different}."
+                f"{different}. Set these fields of the preset as the policy has them."
             )
         network.load_state_dict(given.state_dict())
         facts = ("name", "steps_done", "seconds", "device", "preset", "validation", "started_from")

@@ -28,6 +28,9 @@ class Preset:
         A key of :data:`~sklearn_asal.trainer.objectives.OBJECTIVES`.
     n_grid : int
         Grid points of I, I_mean, S_I and S_Imean; safe ones where the policy is.
+    grid : {"arcsine", "uniform"}
+        How the grid of I and I_mean is distributed: the paper's Beta(1/2, 1/2), dense towards the
+        border, or evenly, like the points at which a model is asked. That of S_I is even.
     n_contrastive : int
         Contrastive functions of DAD.
     gamma : float
@@ -87,6 +90,7 @@ class Preset:
     random_budget: bool = True
     objective: str = "S_Hmean"
     n_grid: int = 0
+    grid: str = "arcsine"
     n_contrastive: int = 0
     gamma: float = 0.05
     safety_weight: float = 1.0
@@ -135,6 +139,7 @@ class Preset:
         for name, choices in {
             "objective": tuple(OBJECTIVES),
             "schedule": ("cosine", "step"),
+            "grid": ("arcsine", "uniform"),
             **CHOICES,
         }.items():
             if getattr(self, name) not in choices:
@@ -165,6 +170,13 @@ class Preset:
         self._check_priors()
 
     def _check_priors(self):
+        for name in ("lengthscale", "safety_lengthscale", "safety_shape", "safe_centre"):
+            for end in dataclasses.astuple(getattr(self, name)):
+                if isinstance(end, tuple) and len(end) != self.n_features:
+                    raise ValueError(
+                        f"{name} needs one value, or one for each of {self.n_features} features; "
+                        f"got {len(end)}"
+                    )
         for name in ("lengthscale", "safety_lengthscale", "safety_shape"):
             if not getattr(self, name).range[0] > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")

@@ -48,11 +48,11 @@ class _ByKernel:
         return part, slice(m * K, (m + 1) * K), tasks
 
 
-def arcsine_points(n_kernels, n_grid, n_features, options):
+def points_anywhere(grid, n_kernels, n_grid, n_features, options):
     """Points of a grid in the whole cube, ``(n_kernels, n_grid, n_features)``, in float64."""
-    # Beta(1/2, 1/2) is the arcsine distribution.
     u = torch.rand((n_kernels, n_grid, n_features), **options, dtype=torch.float64)
-    return torch.sin(0.5 * torch.pi * u).square()
+    # Beta(1/2, 1/2) is the arcsine distribution.
+    return torch.sin(0.5 * torch.pi * u).square() if grid == "arcsine" else u
 
 
 def reachable(u, lags):

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from .fourier import FourierFunctions
 from .priors import Kernel, SafetyMean, draw_kernels, draw_safety_means
-from .references import Contrast, Grid, arcsine_points, measure, safe_points
+from .references import Contrast, Grid, measure, points_anywhere, safe_points
 
 # The initial points of a safe campaign are this close to the centre along each axis, and
 # there are so many rounds of drawing them (alg-initial_sample).
@@ -189,7 +189,7 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
         x = safe_points(tasks.q, n, preset.n_grid, preset.n_features, preset.lags, options)
         tasks.grid = Grid(kernel, each, f, x, options)
     elif preset.needs_grid:
-        x = arcsine_points(K_all, preset.n_grid, preset.n_features, options)
+        x = points_anywhere(preset.grid, K_all, preset.n_grid, preset.n_features, options)
         tasks.grid = Grid(kernels, of_kernel, f, x, options)
     if preset.needs_contrast:
         tasks.contrast = Contrast(kernels, of_kernel, preset, generator)

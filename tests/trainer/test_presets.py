@@ -61,6 +61,7 @@ def test_with_batch():
         ("schedule", "linear"),
         ("output", "relu"),
         ("pooling", "max"),
+        ("grid", "regular"),
         ("safe_centre", Uniform(0.5, 1.1)),
         ("gamma", 1.0),
         ("lr", 0.0),

@@ -1,7 +1,9 @@
+import pytest
 import torch
+from scipy import stats
 
 from sklearn_asal.trainer.presets import Preset
-from sklearn_asal.trainer.references import reachable, safe_points
+from sklearn_asal.trainer.references import points_anywhere, reachable, safe_points
 from sklearn_asal.trainer.simulator import draw_tasks
 
 SMALL = {"embedding": 16, "hidden": 8, "heads": 2}
@@ -42,3 +44,13 @@ def test_the_least_unsafe_points_fill_up():
     assert (x[:, 0] <= 0.05).all()
     assert (x[:, -1] > 0.05).all()
     assert x.max() < 0.25
+
+
+@pytest.mark.parametrize(
+    ("grid", "law"), [("arcsine", stats.arcsine()), ("uniform", stats.uniform())]
+)
+def test_grid_of_the_whole_cube(grid, law):
+    options = {"generator": torch.Generator().manual_seed(0), "device": "cpu"}
+    x = points_anywhere(grid, 2, 1000, 2, options)
+    assert (x.shape, x.dtype) == ((2, 1000, 2), torch.float64)
+    assert stats.kstest(x.flatten().numpy(), law.cdf).pvalue > 0.01
