@@ -28,9 +28,10 @@ class Preset:
         A key of :data:`~sklearn_asal.trainer.objectives.OBJECTIVES`.
     n_grid : int
         Grid points of I, I_mean, S_I and S_Imean; safe ones where the policy is.
-    grid : {"arcsine", "uniform"}
+    grid : {"arcsine", "uniform", "both"}
         How the grid of I and I_mean is distributed: the paper's Beta(1/2, 1/2), dense towards the
-        border, or evenly, like the points at which a model is asked. That of S_I is even.
+        border; evenly, like the points at which a model is asked; or half of each. That of S_I is
+        even.
     n_contrastive : int
         Contrastive functions of DAD.
     gamma : float
@@ -139,7 +140,7 @@ class Preset:
         for name, choices in {
             "objective": tuple(OBJECTIVES),
             "schedule": ("cosine", "step"),
-            "grid": ("arcsine", "uniform"),
+            "grid": ("arcsine", "uniform", "both"),
             **CHOICES,
         }.items():
             if getattr(self, name) not in choices:

@@ -51,8 +51,9 @@ class _ByKernel:
 def points_anywhere(grid, n_kernels, n_grid, n_features, options):
     """Points of a grid in the whole cube, ``(n_kernels, n_grid, n_features)``, in float64."""
     u = torch.rand((n_kernels, n_grid, n_features), **options, dtype=torch.float64)
+    n = {"arcsine": n_grid, "uniform": 0, "both": n_grid // 2}[grid]
     # Beta(1/2, 1/2) is the arcsine distribution.
-    return torch.sin(0.5 * torch.pi * u).square() if grid == "arcsine" else u
+    return torch.cat([torch.sin(0.5 * torch.pi * u[:, :n]).square(), u[:, n:]], 1)
 
 
 def reachable(u, lags):

@@ -54,3 +54,10 @@ def test_grid_of_the_whole_cube(grid, law):
     x = points_anywhere(grid, 2, 1000, 2, options)
     assert (x.shape, x.dtype) == ((2, 1000, 2), torch.float64)
     assert stats.kstest(x.flatten().numpy(), law.cdf).pvalue > 0.01
+
+
+def test_grid_of_both_kinds():
+    options = {"generator": torch.Generator().manual_seed(0), "device": "cpu"}
+    x = points_anywhere("both", 1, 2001, 1, options)[0, :, 0]
+    assert stats.kstest(x[:1000].numpy(), stats.arcsine.cdf).pvalue > 0.01
+    assert stats.kstest(x[1000:].numpy(), stats.uniform.cdf).pvalue > 0.01
