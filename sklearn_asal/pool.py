@@ -198,7 +198,7 @@ class PoolView:
         if len(self._observed) >= len(self._rows) and self.n_left == 0:
             raise PoolExhaustedError(
                 f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
-                f"lie inside bounds and all of these have been measured or proposed. Stop here, ask "
+                "lie inside bounds and all of these have been measured or proposed. Stop here, ask "
                 "for fewer at once (n_queries) or pass a pool with new candidates."
             )
 
