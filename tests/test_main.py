@@ -150,3 +150,13 @@ def test_info_lists_every_policy(capsys):
     for safe, name in ((True, "AmortizedSafeQuerier"), (False, "AmortizedQuerier")):
         for policy in shipped(safe):
             assert f"{name}({policy!r})" in output
+
+
+def test_help_says_what_the_fields_of_a_preset_are(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", "--help"])
+    assert stopped.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--gamma FLOAT Tolerance of the safe objectives" in text
+    assert "the paper's 2 % less every 50 steps" in text
+    assert "PolicyNetwork (with 512 hidden units)" in text

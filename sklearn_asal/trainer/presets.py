@@ -25,7 +25,8 @@ class Preset:
     random_budget : bool
         Draw T_sim uniformly from 1 to T for each task, instead of T.
     objective : str
-        A key of :data:`~sklearn_asal.trainer.objectives.OBJECTIVES`.
+        H, I, S_H or S_I, these with "mean" behind (H_mean, S_Hmean), S_H_division,
+        S_Hmean_division or DAD; see :mod:`~sklearn_asal.trainer.objectives`.
     n_grid : int
         Grid points of I, I_mean, S_I and S_Imean; safe ones where the policy is.
     grid : {"arcsine", "uniform", "both"}
@@ -39,6 +40,7 @@ class Preset:
     safety_weight : float
         Of their safety term; 1 in the paper.
     lengthscale, safety_lengthscale : Uniform, LogUniform or ShiftedExponential
+        Of outputs and of safety, in sides of the unit cube.
     variance : Uniform
         Of the signal; the noise variance is 1.0001 less it.
     safety_shape : Uniform
@@ -57,8 +59,10 @@ class Preset:
     kind : {"reader", "transformer"}
         Of the network: :class:`~sklearn_asal.policies.reader.ReaderNetwork` or the paper's
         :class:`~sklearn_asal.policies.network.PolicyNetwork` (with 512 hidden units).
-    embedding, hidden, heads, layers, pooling, output, lead, standardize, centre_gain
-        Of the network, as is ``budget_encoder``; ``lead`` of the reader only.
+    embedding, hidden, heads, layers, pooling, output, standardize, centre_gain, budget_encoder
+        Of the network, see there.
+    lead : bool
+        Whether the reader's queries follow a Sobol sequence as far as it learns to.
     steps : int
         Updates of the whole run; the schedule depends on it.
     lr : float
