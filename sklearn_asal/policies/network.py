@@ -163,6 +163,11 @@ class _Between(torch.autograd.Function):
 _OUTPUTS = {"clip": _Clip.apply, "tanh": torch.tanh}
 
 
+def reach(earlier, step):
+    """Lowest and highest value of a lagged feature, given the earlier one's."""
+    return (earlier - step).clamp_min(0), (earlier + step).clamp_max(1)
+
+
 def bounded(h, architecture):
     """What a head says, brought into the unit cube and within the lags' reach.
 
@@ -181,9 +186,7 @@ def bounded(h, architecture):
         return x
     columns = list(x.unbind(-1))
     for later, earlier, step in architecture["lags"]:
-        low = (columns[earlier] - step).clamp_min(0)
-        high = (columns[earlier] + step).clamp_max(1)
-        columns[later] = _Between.apply(columns[later], low, high)
+        columns[later] = _Between.apply(columns[later], *reach(columns[earlier], step))
     return torch.stack(columns, -1)
 
 

@@ -2,6 +2,7 @@
 
 import torch
 
+from ..policies.network import reach
 from .fourier import FourierFunctions
 
 # So many points are drawn for each of a grid in the safe region.
@@ -60,8 +61,7 @@ def reachable(u, lags):
     """Uniform numbers to points whose lagged features are uniform within their reach."""
     columns = list(u.unbind(-1))
     for later, earlier, step in lags:
-        low = (columns[earlier] - step).clamp_min(0)
-        high = (columns[earlier] + step).clamp_max(1)
+        low, high = reach(columns[earlier], step)
         columns[later] = low + (high - low) * columns[later]
     return torch.stack(columns, -1)
 
