@@ -26,6 +26,8 @@ from .surrogates.threads import one_thread
 
 # Points whose average variance "variance_reduction" lowers.
 _N_REFERENCE = 200
+# Points that "random" asks at once whether they are safe; mostly the first of them will do.
+_ASKED = 4096
 
 
 class ModelSearch(BaseQuerier):
@@ -199,10 +201,14 @@ class ModelSearch(BaseQuerier):
             limits = self._limits(X, margins)
             if not limits:
                 return self._best(output, points, rng, candidates is None)
+            required = 1.0 - self.gamma
+            if self.acquisition == "random":
+                point = _any_safe(limits, points, required, rng)
+                if point is not None:
+                    return point
             p_safe = safe_probability(limits, points)
             if self.acquisition == "min_unsafe":
                 return self._best(output, points, rng, candidates is None, limits, p_safe)
-            required = 1.0 - self.gamma
             if candidates is None and (p_safe < required).all():
                 # In many dimensions uniform points miss the safe set altogether.
                 points = _between(X, points, rng)
@@ -230,6 +236,17 @@ class ModelSearch(BaseQuerier):
         starts = points[np.argsort(-score, kind="stable")[: self.refine]]
         gamma = self.gamma if limits else 0.0
         return refine(model, limits, starts, gamma, soft=p_safe is not None)
+
+
+def _any_safe(limits, points, required, rng):
+    """One of the points that are safe enough, each as likely as the others, or None."""
+    order = rng.permutation(len(points))
+    for start in range(0, len(points), _ASKED):
+        asked = points[order[start : start + _ASKED]]
+        safe = np.flatnonzero(safe_probability(limits, asked) >= required)
+        if len(safe):
+            return asked[safe[0]]
+    return None
 
 
 def _in_order(X, y, margins):

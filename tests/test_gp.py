@@ -132,6 +132,25 @@ def test_safe_random_spreads_over_the_safe_rows(data, pool):
     assert len(set(picked)) > 20
 
 
+def test_safe_random_finds_the_only_safe_rows_of_a_large_pool(data):
+    X, y, z = data[0], data[1], data[2][:, 0]
+    order = z.argsort()
+    limit = (z[order[0]] + z[order[-2]]) / 2
+    # More unsafe rows than are asked at once.
+    pool = np.vstack([np.repeat(X[order[:1]], 20_000, axis=0), X[order[-2:]]])
+    querier = GPSafeQuerier(acquisition="random", gamma=0.5, bounds=BOUNDS, safety_threshold=limit)
+    p_safe = querier.assess(pool[-3:], X, y, z).p_safe
+    assert p_safe[0] < 0.5 <= p_safe[1:].min()
+    rest = X[order[1:-2]], y[order[1:-2]], z[order[1:-2]]
+    picked = {
+        int(
+            querier.set_params(random_state=seed).query(*rest, pool=pool, return_indices=True)[1][0]
+        )
+        for seed in range(20)
+    }
+    assert picked == {20_000, 20_001}
+
+
 @pytest.mark.parametrize("acquisition", ["entropy", "min_unsafe"])
 def test_refinement_gains(data, acquisition):
     X, y, Z = data
