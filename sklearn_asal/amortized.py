@@ -23,8 +23,10 @@ from .surrogates.threads import one_thread
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
-# Rows of a pool that are asked whether they are safe; mostly a few are enough.
-_NEAR = 4, 64, 2048
+# Rows of a pool that are asked whether they are safe; mostly the first few are enough.
+_NEAR, _AROUND, _MOST = 4, 64, 2048
+# Points on the way back to safe observations, around which rows are sought in large pools.
+_RETREATS = 4
 
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
@@ -522,10 +524,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         measurement over the domain. "auto": root mean square distance of the
         measurements at hand from the limit. With several limits, columns of
         ``z``, a row's margin is the smallest, each in units of its own scale.
-    pool_safety : float or None, default=0.9
+    pool_safety : float or None, default=0.95
         With a pool, the row taken is the nearest to the policy's proposal that is measured as
-        safe with this probability, by a Gaussian process on the margins, or the safest of the
-        2,048 nearest ones if none is; None takes the nearest row whatever it is.
+        safe with this probability, by Gaussian processes on the margins. Where none of the 64
+        nearest is, a large pool is searched on the way from there to safe observations. If
+        nothing is found, the safest of the 2,048 nearest is taken, with a warning. None takes the
+        nearest row whatever it is.
 
     Attributes
     ----------
@@ -575,7 +579,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         y_loc=0.0,
         y_scale=1.0,
         z_scale=1.0,
-        pool_safety=0.9,
+        pool_safety=0.95,
     ):
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -617,8 +621,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         with one_thread():
             processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
             _factors[self] = processes.factors
-            for n in _NEAR:
-                rows, points = view.near(point, n)
+            for rows, points in self._offers(view, point, X[margin[: len(X)] >= 0], processes):
                 safe = processes.probability_safe(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
@@ -630,3 +633,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             SafetyWarning,
         )
         return int(rows[best]), points[best]
+
+    def _offers(self, view, point, safe, processes):
+        """Rows that may be taken for a proposal, and their points, better ones first."""
+        yield view.near(point, _NEAR)
+        yield view.near(point, _AROUND)
+        if view.n_left > _MOST:
+            for between in processes.retreats(point, safe, self.pool_safety)[:_RETREATS]:
+                yield view.near(between, _AROUND)
+        yield view.near(point, _MOST)
