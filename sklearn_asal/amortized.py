@@ -24,9 +24,8 @@ from .surrogates.threads import one_thread
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
 # Rows of a pool that are asked whether they are safe; mostly the first few are enough.
-_NEAR, _AROUND, _MOST = 4, 64, 2048
-# Points on the way back to safe observations, around which rows are sought in large pools.
-_RETREATS = 4
+_NEAR = 4, 64
+_COARSE = 128, 512
 
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
@@ -527,9 +526,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     pool_safety : float or None, default=0.95
         With a pool, the row taken is the nearest to the policy's proposal that is measured as
         safe with this probability, by Gaussian processes on the margins. Where none of the 64
-        nearest is, a large pool is searched on the way from there to safe observations. If
-        nothing is found, the safest of the 2,048 nearest is taken, with a warning. None takes the
-        nearest row whatever it is.
+        nearest is, only some 25,000 rows of a larger pool, spread over it, are looked at, and
+        where none of the 512 nearest of these is, the safest of them is taken, with a warning.
+        None takes the nearest row whatever it is.
 
     Attributes
     ----------
@@ -621,7 +620,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         with one_thread():
             processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
             _factors[self] = processes.factors
-            for rows, points in self._offers(view, point, X[margin[: len(X)] >= 0], processes):
+            for rows, points in self._offers(view, point):
                 safe = processes.probability_safe(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
@@ -634,11 +633,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         )
         return int(rows[best]), points[best]
 
-    def _offers(self, view, point, safe, processes):
-        """Rows that may be taken for a proposal, and their points, better ones first."""
-        yield view.near(point, _NEAR)
-        yield view.near(point, _AROUND)
-        if view.n_left > _MOST:
-            for between in processes.retreats(point, safe, self.pool_safety)[:_RETREATS]:
-                yield view.near(between, _AROUND)
-        yield view.near(point, _MOST)
+    def _offers(self, view, point):
+        """Rows that may be taken for a proposal and their points, first those very near to it."""
+        for n in _NEAR:
+            yield view.near(point, n)
+        for n in _COARSE:
+            yield view.near(point, n, coarsely=True)

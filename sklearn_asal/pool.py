@@ -10,6 +10,8 @@ from .space import finite_array
 _SAME = 1e-9
 # Rows that are quicker compared with all observations than these are looked up.
 _FEW = 64
+# Rows of the coarse selection.
+_COARSE = 25_000
 # Observations whose equals in a pool are remembered.
 _REMEMBERED = 10_000
 
@@ -67,12 +69,12 @@ class CandidatePool:
         return {**self.__dict__, "_indexed": None}
 
     def _index(self, box, weights):
-        """The k-d tree of the rows inside a box, their points, which they are, what was asked."""
+        """Of the rows inside a box: k-d tree, coarse tree, points, indices, what was asked."""
         limits = (*box.lower, *box.upper, *weights)
         indexed = self._indexed  # read once: another thread may replace it
         if indexed is None or indexed[0] != limits:
             rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
-            tree = points = None
+            tree = coarse = points = None
             if len(rows):
                 points = box.to_unit(self.X[rows])
                 # A balanced tree takes longer to build and answers no faster here.
@@ -81,7 +83,9 @@ class CandidatePool:
                 rows, points = rows[order], np.ascontiguousarray(points[order])
                 data = points if (weights == 1).all() else points * weights
                 tree = cKDTree(data, balanced_tree=False, leafsize=24)
-            indexed = self._indexed = (limits, tree, points, rows, {})
+                # In the order of leaves, every so many rows are spread as all of them are.
+                coarse = cKDTree(data[:: _stride(len(rows))])
+            indexed = self._indexed = (limits, tree, coarse, points, rows, {})
         return indexed[1:]
 
 
@@ -109,7 +113,7 @@ class PoolView:
     def __init__(self, pool, box, observed, weights=None):
         self._weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
         index = pool._index(box, self._weights)
-        self._tree, self._points, self._rows, self._answers = index
+        self._tree, self._coarse, self._points, self._rows, self._answers = index
         if self._tree is None:
             raise PoolExhaustedError(
                 f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
@@ -202,7 +206,7 @@ class PoolView:
                 "for fewer at once (n_queries) or pass a pool with new candidates."
             )
 
-    def near(self, point, n):
+    def near(self, point, n, coarsely=False):
         """The rows left that are near to a point, nearest first.
 
         Parameters
@@ -210,6 +214,8 @@ class PoolView:
         point : ndarray of shape (n_features,)
         n : int
             How many, if so many are left.
+        coarsely : bool, default=False
+            Seek them among some 25,000 rows spread over a large pool, so that few reach far.
 
         Returns
         -------
@@ -224,15 +230,17 @@ class PoolView:
             No row is left.
         """
         self._check_left()
-        k = min(n, len(self._rows))
+        tree = self._coarse if coarsely else self._tree
+        stride = _stride(len(self._rows)) if coarsely else 1
+        k = min(n, tree.n)
         while True:
-            distances, found = self._tree.query(point * self._weights, k=k)
-            distances, found = np.atleast_1d(distances), np.atleast_1d(found)
+            distances, found = tree.query(point * self._weights, k=k)
+            distances, found = np.atleast_1d(distances), stride * np.atleast_1d(found)
             found = found[np.lexsort((self._rows[found], distances))]
             left = found[self._is_left(found)][:n]
-            if len(left) == n or k == len(self._rows):
+            if len(left) == n or k == tree.n:
                 return self._rows[left], self._points[left]
-            k = min(2 * k, len(self._rows))  # rarely are spent rows among the nearest
+            k = min(2 * k, tree.n)  # rarely are spent rows among the nearest
 
     def nearest(self, point):
         """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.
@@ -268,3 +276,8 @@ class PoolView:
         tied = found[left & (distances <= limit)]
         best = self._closest(point, tied)
         return int(self._rows[best]), self._points[best].copy()
+
+
+def _stride(n_rows):
+    """Every so many rows are in the coarse selection."""
+    return max(1, n_rows // _COARSE)

@@ -16,9 +16,6 @@ LARGEST = 10.0
 _NEGLIGIBLE = 1e-9
 # Rows that are quicker added to the factors than all of them made anew.
 _FEW = 4
-# Safe observations towards which a proposal is taken back, and how far on the way.
-_ANCHORS = 32
-_PARTS = np.arange(1, 9) / 8
 
 _SCALE = -0.5 / np.square(FACTORS)[:, None, None]
 _NOISE = np.square(NOISES)[:, None, None]
@@ -131,33 +128,6 @@ class MarginProcesses:
         variance = np.maximum(1 - (V**2).sum(axis=1), 0) + self._noise
         mean = (self._known[:, None] @ V)[:, 0]
         return self._weights @ ndtr(mean / np.sqrt(variance))
-
-    def retreats(self, point, known, level):
-        """Points that are safe enough on the way from a proposal to safe observations.
-
-        Parameters
-        ----------
-        point : ndarray of shape (n_features,)
-        known : ndarray of shape (m, n_features)
-        level : float
-            Probability with which they are to be safe.
-
-        Returns
-        -------
-        ndarray of shape (n_retreats, n_features)
-            Nearest to the proposal first; one for each observation that has one.
-        """
-        way = (known - point) / self.factors.lengthscale
-        nearest = np.argsort((way**2).sum(axis=1), kind="stable")[:_ANCHORS]
-        way, known = way[nearest], known[nearest]
-        # From the proposal to the observation itself.
-        between = point + _PARTS[:, None, None] * (known - point)
-        safe = self.probability_safe(between.reshape(-1, len(point))).reshape(len(_PARTS), -1)
-        enough = safe >= level
-        first, some = enough.argmax(axis=0), np.flatnonzero(enough.any(axis=0))
-        distance = _PARTS[first] * np.sqrt((way**2).sum(axis=1))
-        some = some[np.argsort(distance[some], kind="stable")]
-        return between[first[some], some]
 
 
 def typical_lengthscale(header, function="safety_lengthscale"):

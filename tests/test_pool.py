@@ -97,6 +97,21 @@ def test_near_among_many_spent_rows(n):
     np.testing.assert_array_equal(indices, np.array(left)[np.argsort(distance)][:n])
 
 
+def test_coarsely_near_rows_are_the_nearest_of_a_spread_selection():
+    X = np.random.default_rng(0).random((110_000, 2))
+    view = PoolView(CandidatePool(X), Box(None, 2), X[:200])
+    selection, points = view.near(X[0], 50_000, coarsely=True)
+    np.testing.assert_array_equal(points, X[selection])
+    assert 25_000 <= len(selection) < 30_000
+    assert not set(selection) & set(range(200))
+    # As many as there should be in each hundredth of the square.
+    counts = np.histogram2d(*points.T, bins=10, range=[(0, 1), (0, 1)])[0]
+    assert counts.min() > 0.8 * len(selection) / 100
+    distance = np.linalg.norm(points - X[0], axis=1)
+    assert (np.diff(distance) >= 0).all()
+    np.testing.assert_array_equal(view.near(X[0], 40, coarsely=True)[0], selection[:40])
+
+
 def test_weights_may_change_between_queries():
     """One pool serves queriers that weigh the features in different ways."""
     pool, box, none = CandidatePool([[0.0, 0.5], [0.3, 0.0]]), Box(None, 2), np.empty((0, 2))
