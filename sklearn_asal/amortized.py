@@ -24,8 +24,9 @@ from .surrogates.threads import one_thread
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
 # Rows of a pool that are asked whether they are safe; mostly the first few are enough.
-_NEAR = 4, 64
-_COARSE = 128, 512
+_FIRST, _THEN = 4, 64
+# All rows of a small pool are asked.
+_SMALL = 2048
 
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
@@ -525,9 +526,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         ``z``, a row's margin is the smallest, each in units of its own scale.
     pool_safety : float or None, default=0.95
         With a pool, the row taken is the nearest to the policy's proposal that is measured as
-        safe with this probability, by Gaussian processes on the margins. Where none of the 64
-        nearest is, only some 25,000 rows of a larger pool, spread over it, are looked at, and
-        where none of the 512 nearest of these is, the safest of them is taken, with a warning.
+        safe with this probability, by Gaussian processes on the margins. Of more than 2,048 rows,
+        the 64 nearest are looked at, then the 64 nearest of every eighth row, of every 64th and
+        so on. Where none is safe enough, the safest of these is taken, with a warning.
         None takes the nearest row whatever it is.
 
     Attributes
@@ -616,26 +617,31 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _pick(self, view, point, X, margin):
         if not self.pool_safety:
             return view.nearest(point)
-        lengthscale = typical_lengthscale(self._load(X.shape[1])[1])
+        lengthscale, most = typical_lengthscale(self._load(X.shape[1])[1]), -1.0
         with one_thread():
             processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
             _factors[self] = processes.factors
             for rows, points in self._offers(view, point):
                 safe = processes.probability_safe(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
+                best = enough[0] if len(enough) else safe.argmax()
+                if safe[best] > most:
+                    most, taken = safe[best], (int(rows[best]), points[best])
                 if len(enough):
-                    return int(rows[enough[0]]), points[enough[0]]
-        best = safe.argmax()
+                    return taken
         warn_user(
             f"no row of the pool near to a proposal is safe with probability "
             f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
             SafetyWarning,
         )
-        return int(rows[best]), points[best]
+        return taken
 
     def _offers(self, view, point):
         """Rows that may be taken for a proposal and their points, first those very near to it."""
-        for n in _NEAR:
-            yield view.near(point, n)
-        for n in _COARSE:
-            yield view.near(point, n, coarsely=True)
+        yield view.near(point, _FIRST)
+        yield view.near(point, _THEN)
+        if view.n_left <= _SMALL:
+            yield view.near(point, _SMALL)
+            return
+        for selection in range(1, view.n_selections):
+            yield view.near(point, _THEN, selection)

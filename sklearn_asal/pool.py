@@ -10,8 +10,8 @@ from .space import finite_array
 _SAME = 1e-9
 # Rows that are quicker compared with all observations than these are looked up.
 _FEW = 64
-# Rows of the coarse selection.
-_COARSE = 25_000
+# One in so many rows is in the next coarser selection; the coarsest has less than these squared.
+_STRIDE = 8
 # Observations whose equals in a pool are remembered.
 _REMEMBERED = 10_000
 
@@ -69,12 +69,12 @@ class CandidatePool:
         return {**self.__dict__, "_indexed": None}
 
     def _index(self, box, weights):
-        """Of the rows inside a box: k-d tree, coarse tree, points, indices, what was asked."""
+        """Of the rows inside a box: k-d trees, points, indices, what was asked."""
         limits = (*box.lower, *box.upper, *weights)
         indexed = self._indexed  # read once: another thread may replace it
         if indexed is None or indexed[0] != limits:
             rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
-            tree = coarse = points = None
+            trees, points = [], None
             if len(rows):
                 points = box.to_unit(self.X[rows])
                 # A balanced tree takes longer to build and answers no faster here.
@@ -82,10 +82,12 @@ class CandidatePool:
                 # In the order of its leaves the data of a leaf are side by side in memory.
                 rows, points = rows[order], np.ascontiguousarray(points[order])
                 data = points if (weights == 1).all() else points * weights
-                tree = cKDTree(data, balanced_tree=False, leafsize=24)
+                trees = [cKDTree(data, balanced_tree=False, leafsize=24)]
                 # In the order of leaves, every so many rows are spread as all of them are.
-                coarse = cKDTree(data[:: _stride(len(rows))])
-            indexed = self._indexed = (limits, tree, coarse, points, rows, {})
+                while len(data) > _STRIDE**2:
+                    data = data[::_STRIDE]
+                    trees.append(cKDTree(data))
+            indexed = self._indexed = (limits, trees, points, rows, {})
         return indexed[1:]
 
 
@@ -113,8 +115,8 @@ class PoolView:
     def __init__(self, pool, box, observed, weights=None):
         self._weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
         index = pool._index(box, self._weights)
-        self._tree, self._coarse, self._points, self._rows, self._answers = index
-        if self._tree is None:
+        self._trees, self._points, self._rows, self._answers = index
+        if not self._trees:
             raise PoolExhaustedError(
                 f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
                 "box that the pool covers."
@@ -144,7 +146,7 @@ class PoolView:
             if len(self._answers) >= _REMEMBERED:
                 self._answers.clear()
             reach = _SAME * self._weights.max()
-            found = self._tree.query_ball_point(point * self._weights, reach, p=np.inf)
+            found = self._trees[0].query_ball_point(point * self._weights, reach, p=np.inf)
             apart = np.abs(self._points[found] - point).max(axis=1, initial=0.0)
             same = [i for i, gap in zip(found, apart, strict=True) if gap <= _SAME]
             self._answers[key] = same
@@ -206,7 +208,12 @@ class PoolView:
                 "for fewer at once (n_queries) or pass a pool with new candidates."
             )
 
-    def near(self, point, n, coarsely=False):
+    @property
+    def n_selections(self):
+        """Number of selections that :meth:`near` knows: all rows, and ever fewer."""
+        return len(self._trees)
+
+    def near(self, point, n, selection=0):
         """The rows left that are near to a point, nearest first.
 
         Parameters
@@ -214,8 +221,9 @@ class PoolView:
         point : ndarray of shape (n_features,)
         n : int
             How many, if so many are left.
-        coarsely : bool, default=False
-            Seek them among some 25,000 rows spread over a large pool, so that few reach far.
+        selection : int, default=0
+            0: among all rows. From 1 to ``n_selections - 1``: among one row in 8, 64 and so on,
+            spread as all are, so that as many rows reach the farther.
 
         Returns
         -------
@@ -230,8 +238,7 @@ class PoolView:
             No row is left.
         """
         self._check_left()
-        tree = self._coarse if coarsely else self._tree
-        stride = _stride(len(self._rows)) if coarsely else 1
+        tree, stride = self._trees[selection], _STRIDE**selection
         k = min(n, tree.n)
         while True:
             distances, found = tree.query(point * self._weights, k=k)
@@ -265,7 +272,7 @@ class PoolView:
         n, k = len(self._rows), 1
         while True:
             k = min(2 * k, n)
-            distances, found = self._tree.query(point * self._weights, k=k)
+            distances, found = self._trees[0].query(point * self._weights, k=k)
             distances, found = np.atleast_1d(distances), np.atleast_1d(found)
             left = self._is_left(found)
             if left.any():
@@ -276,8 +283,3 @@ class PoolView:
         tied = found[left & (distances <= limit)]
         best = self._closest(point, tied)
         return int(self._rows[best]), self._points[best].copy()
-
-
-def _stride(n_rows):
-    """Every so many rows are in the coarse selection."""
-    return max(1, n_rows // _COARSE)

@@ -97,19 +97,20 @@ def test_near_among_many_spent_rows(n):
     np.testing.assert_array_equal(indices, np.array(left)[np.argsort(distance)][:n])
 
 
-def test_coarsely_near_rows_are_the_nearest_of_a_spread_selection():
+@pytest.mark.parametrize("selection", [1, 2, 3])
+def test_near_rows_of_a_spread_selection(selection):
     X = np.random.default_rng(0).random((110_000, 2))
     view = PoolView(CandidatePool(X), Box(None, 2), X[:200])
-    selection, points = view.near(X[0], 50_000, coarsely=True)
-    np.testing.assert_array_equal(points, X[selection])
-    assert 25_000 <= len(selection) < 30_000
-    assert not set(selection) & set(range(200))
-    # As many as there should be in each hundredth of the square.
-    counts = np.histogram2d(*points.T, bins=10, range=[(0, 1), (0, 1)])[0]
-    assert counts.min() > 0.8 * len(selection) / 100
-    distance = np.linalg.norm(points - X[0], axis=1)
-    assert (np.diff(distance) >= 0).all()
-    np.testing.assert_array_equal(view.near(X[0], 40, coarsely=True)[0], selection[:40])
+    assert view.n_selections == 5
+    indices, points = view.near(X[0], len(X), selection)
+    np.testing.assert_array_equal(points, X[indices])
+    assert not set(indices) & set(range(200))
+    assert abs(len(indices) / (len(X) / 8**selection) - 1) < 0.02
+    # As many as there should be in each quarter of the square.
+    counts = np.histogram2d(*points.T, bins=2, range=[(0, 1), (0, 1)])[0]
+    assert counts.min() > 0.8 * len(indices) / 4
+    assert (np.diff(np.linalg.norm(points - X[0], axis=1)) >= 0).all()
+    np.testing.assert_array_equal(view.near(X[0], 40, selection)[0], indices[:40])
 
 
 def test_weights_may_change_between_queries():
@@ -192,8 +193,8 @@ def test_immutable_and_picklable():
 
 def test_the_tree_is_built_once():
     pool = CandidatePool([[0.1, 0.2], [0.3, 0.4]])
-    tree = PoolView(pool, Box(None, 2), np.empty((0, 2)))._tree
-    assert PoolView(pool, Box((0, 1), 2), np.empty((0, 2)))._tree is tree
+    tree = PoolView(pool, Box(None, 2), np.empty((0, 2)))._trees
+    assert PoolView(pool, Box((0, 1), 2), np.empty((0, 2)))._trees is tree
 
 
 def test_length_names_and_text():

@@ -141,9 +141,9 @@ def test_a_large_pool_is_searched_far_and_wide():
     assert index >= 100
     taken, safe = spread[index - 100], processes.probability_safe(spread) >= 0.95
     assert processes.probability_safe(taken) >= 0.95
-    # One row in four is asked, so it is not quite the nearest.
+    # Few rows are asked, so it is not quite the nearest.
     nearest = np.linalg.norm(spread[safe] - proposal, axis=1).min()
-    assert np.linalg.norm(taken - proposal) < nearest + 0.03
+    assert np.linalg.norm(taken - proposal) < 1.5 * nearest
 
 
 @pytest.mark.parametrize(
