@@ -602,10 +602,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
         _, unit, _, margin = scaled
-        safe = unit[margin >= 0]
         low, high = _safe_centre(self._load(X.shape[1])[1])
-        far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL
-        if len(safe) and far.all():
+        safe, off = margin >= 0, np.maximum(low - unit, unit - high).max(axis=1)
+        if off[safe].min(initial=np.inf) > _CENTRAL and safe.any():
             found["bounds"] = (
                 SafetyWarning,
                 "no observation in the middle of bounds is safe. This policy was trained on "

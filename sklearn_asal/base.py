@@ -512,7 +512,8 @@ class SafeQuerierMixin:
                 f"{', '.join(f'{scale:.3g}' for scale in scales)}; 'auto' estimates it anew at "
                 "each query.",
             )
-        if (margin.reshape(len(y), -1).min(axis=1) < 0).all():
+        worst = margin if margin.ndim == 1 else margin.min(axis=1)
+        if worst.max() < 0:
             found["safety_threshold"] = (
                 SafetyWarning,
                 f"none of the {len(y)} observations is safe: {self.safety_rule}. Check "

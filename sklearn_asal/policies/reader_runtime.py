@@ -10,6 +10,7 @@ from .runtime import EPSILON, ONE, ZERO, Runtime, clipped
 
 # Observations embedded at once: more would fall out of the cache.
 _CHUNK = 128
+_LARGE = np.array(80, np.float32)
 
 
 class ReaderRuntime(Runtime):
@@ -118,7 +119,8 @@ class ReaderRuntime(Runtime):
         Numbers beyond ``largest`` count as that.
         """
         D = self.n_features
-        rows = np.ones((1, *X.shape[:-1], D + 2 + self.safe))
+        rows = np.empty((1, *X.shape[:-1], D + 2 + self.safe))
+        rows[..., -1] = 1
         rows[0, ..., :D] = X
         rows[0, ..., D] = y
         if self.safe:
@@ -142,14 +144,13 @@ class ReaderRuntime(Runtime):
         """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
         W, W2, b2 = self._embed
         embedded = np.empty((len(rows), self._width), self.dtype)
-        with np.errstate(over="ignore"):  # of exp, where the result is nil
-            for i in range(0, len(rows), _CHUNK):
-                part = embedded[i : i + _CHUNK]
-                hidden, factor = self._buffers(len(part))
-                np.matmul(rows[i : i + _CHUNK], W, out=hidden)
-                np.matmul(_negative_silu(hidden, factor), W2, out=part)
-                part += b2
-                _negative_silu(part)
+        for i in range(0, len(rows), _CHUNK):
+            part = embedded[i : i + _CHUNK]
+            hidden, factor = self._buffers(len(part))
+            np.matmul(rows[i : i + _CHUNK], W, out=hidden)
+            np.matmul(_negative_silu(hidden, factor), W2, out=part)
+            part += b2
+            _negative_silu(part)
         return embedded
 
     def _buffers(self, n):
@@ -274,7 +275,8 @@ def _linear(x, W, b):
 
 def _negative_silu(x, factor=None):
     """``x / (1 + exp(x))``, in place; ``factor`` is memory to work in."""
-    factor = np.exp(x, out=factor)
+    factor = np.minimum(x, _LARGE, out=factor)  # beyond, exp would overflow; and the result is nil
+    np.exp(factor, out=factor)
     factor += ONE
     x /= factor
     return x
