@@ -349,10 +349,12 @@ class BaseQuerier(BaseEstimator):
             remaining = None if left is None else left - j
             asked = X, y, margin, remaining, rng, view
             point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
-            if point.shape != X.shape[1:] or not all(map(math.isfinite, point.tolist())):
+            values = point.tolist()
+            if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
                 # A random point in its place might be unsafe, and would hide the fault.
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
-            point = np.minimum(np.maximum(point, 0.0), 1.0)
+            if min(values) < 0 or max(values) > 1:
+                point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
                 index, point = self._pick(view, point, X[:observed], margin)
                 view.spend(point)

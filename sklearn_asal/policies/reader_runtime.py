@@ -9,8 +9,7 @@ from .architecture import LEADING, leading_points, scaling
 from .runtime import EPSILON, ONE, ZERO, Runtime, clipped
 
 # Observations embedded at once: more would fall out of the cache.
-_CHUNK = 128
-_LARGE = np.array(80, np.float32)
+_CHUNK = 256
 
 
 class ReaderRuntime(Runtime):
@@ -144,13 +143,14 @@ class ReaderRuntime(Runtime):
         """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
         W, W2, b2 = self._embed
         embedded = np.empty((len(rows), self._width), self.dtype)
-        for i in range(0, len(rows), _CHUNK):
-            part = embedded[i : i + _CHUNK]
-            hidden, factor = self._buffers(len(part))
-            np.matmul(rows[i : i + _CHUNK], W, out=hidden)
-            np.matmul(_negative_silu(hidden, factor), W2, out=part)
-            part += b2
-            _negative_silu(part)
+        with np.errstate(over="ignore"):  # of exp, where the result is nil
+            for i in range(0, len(rows), _CHUNK):
+                part = embedded[i : i + _CHUNK]
+                hidden, factor = self._buffers(len(part))
+                np.matmul(rows[i : i + _CHUNK], W, out=hidden)
+                np.matmul(_negative_silu(hidden, factor), W2, out=part)
+                part += b2
+                _negative_silu(part)
         return embedded
 
     def _buffers(self, n):
@@ -202,16 +202,12 @@ class ReaderRuntime(Runtime):
         """See :meth:`Runtime.decide_many`."""
         _, B, n, width = rows.shape
         w, heads = self._width, self._heads
-        rows = rows.reshape(B * n, width)
-        embedded = np.empty((B * n, w), self.dtype)
-        for i in range(0, B * n, _CHUNK):
-            embedded[i : i + _CHUNK] = self._embedded(rows[i : i + _CHUNK])
-        embedded = embedded.reshape(B, n, w)
+        embedded = self._embedded(rows.reshape(B * n, width)).reshape(B, n, w)
         if mask is None:
-            total, count = np.add.reduce(embedded, axis=1), np.full((B, 1), n)
+            real, count = np.ones((1, n), self.dtype), np.full((B, 1), n)
         else:
-            total = np.matmul(mask[:, None].astype(self.dtype), embedded)[:, 0]
-            count = mask.sum(axis=1, keepdims=True)
+            real, count = mask[:, None].astype(self.dtype), mask.sum(axis=1, keepdims=True)
+        total = np.matmul(real, embedded)[:, 0]
         point = count[:, 0] % LEADING
         count = count.astype(self.dtype)
         W, b = self._summand
@@ -226,7 +222,7 @@ class ReaderRuntime(Runtime):
         for _, (W, b, keys, values, out, b_read), forth in self._readings:
             asked = _of_norms(h, W, b).reshape(B, heads, -1).transpose(1, 0, 2)
             # What all keys share is of no consequence to the softmax, hence no bias.
-            asked = np.matmul(asked, keys).transpose(1, 0, 2)
+            asked = np.ascontiguousarray(np.matmul(asked, keys).transpose(1, 0, 2))
             scores = np.matmul(asked, embedded.transpose(0, 2, 1))  # (B, heads, n)
             if mask is not None:
                 np.copyto(scores, -np.inf, where=~mask[:, None])
@@ -275,8 +271,7 @@ def _linear(x, W, b):
 
 def _negative_silu(x, factor=None):
     """``x / (1 + exp(x))``, in place; ``factor`` is memory to work in."""
-    factor = np.minimum(x, _LARGE, out=factor)  # beyond, exp would overflow; and the result is nil
-    np.exp(factor, out=factor)
+    factor = np.exp(x, out=factor)
     factor += ONE
     x /= factor
     return x
