@@ -1,6 +1,7 @@
 """Queriers that ask a pretrained policy: one forward pass per query."""
 
 import contextlib
+import functools
 import operator
 import os
 import pickle
@@ -143,19 +144,23 @@ class _PolicyQuerier(BaseQuerier):
         if budgets is not None:
             self._check_setup(runtime.n_features, max(left))
         rows = runtime.rows(X, y, margin, _LARGEST)
-        left = [_left(header, one, n) for one, n in zip(left, lengths.tolist(), strict=True)]
+        of_policy = functools.cache(lambda one, n: _left(header, one, n))
+        left = np.array(list(map(of_policy, left, lengths.tolist())))
         # Campaigns of about one length together, so that there is little padding.
         order, batches, first = np.argsort(lengths, kind="stable"), [], 0
-        for last in range(len(order)):
-            if (last + 1 - first) * lengths[order[last]] > runtime.batch and last > first:
+        for last, longest in enumerate(lengths[order].tolist()):
+            if (last + 1 - first) * longest > runtime.batch and last > first:
                 batches.append(order[first:last])
                 first = last
         batches.append(order[first:])
         points = np.empty((len(data), runtime.n_features))
 
         def work(batch):
-            parts = [rows[:, starts[i] : starts[i + 1]] for i in batch]
-            points[batch] = _together(runtime, parts, [left[i] for i in batch])
+            first, step = starts[batch, None], np.arange(lengths[batch[-1]])
+            mask = step < lengths[batch, None]
+            together = rows[:, first + mask * step]  # padded with copies of the first row
+            mask = None if mask.all() else mask
+            points[batch] = runtime.decide_many(left[batch], together, mask)
 
         workers = min(joblib.cpu_count(), len(batches))
         with one_thread(), ThreadPoolExecutor(workers) as pool:
@@ -350,20 +355,25 @@ def _plain(histories):
 
     Validation takes as long as the policy's answer.
     """
-    first = histories[0]
-    for history in histories:
-        if type(history) is not tuple or len(history) != len(first):
-            return False
-        for part, like in zip(history, first, strict=True):
-            if type(part) is not np.ndarray or part.dtype != np.float64 or part.ndim == 0:
-                return False
-            if not part.size or len(part) != len(history[0]) or part.shape[1:] != like.shape[1:]:
-                return False
-    # One column of y or z is made one-dimensional, which is none of our business here.
-    dimensions = [part.ndim for part in first]
-    if dimensions not in ([2, 1], [2, 1, 1], [2, 1, 2]) or first[-1].shape[1:] == (1,):
+    if set(map(type, histories)) != {tuple} or len(set(map(len, histories))) > 1:
         return False
-    return all(np.isfinite(np.concatenate(parts)).all() for parts in zip(*histories, strict=True))
+    columns = list(zip(*histories, strict=True))
+    lengths = []
+    for column in columns:
+        if set(map(type, column)) != {np.ndarray}:
+            return False
+        if len({(part.dtype, part.ndim, part.shape[1:]) for part in column}) > 1:
+            return False
+        lengths.append([part.size and len(part) for part in column])
+    # One column of y or z is made one-dimensional, which is none of our business here.
+    dimensions = [part.ndim for part in histories[0]]
+    if dimensions not in ([2, 1], [2, 1, 1], [2, 1, 2]) or histories[0][-1].shape[1:] == (1,):
+        return False
+    if any(part.dtype != np.float64 for part in histories[0]):
+        return False
+    if 0 in lengths[0] or any(column != lengths[0] for column in lengths):
+        return False
+    return all(np.isfinite(np.concatenate(column)).all() for column in columns)
 
 
 def _version(path):
@@ -394,20 +404,6 @@ def _left(header, left, n_observed):
     # What follows from the data alone, so that it is the same with a campaign and without.
     whole = left + max(n_observed - n_init, 0)
     return float(max(left * min(1.0, longest / whole), 1.0))
-
-
-def _together(runtime, parts, left):
-    """Points of the unit cube for the rows and budgets of several campaigns, in one batch."""
-    lengths = [part.shape[1] for part in parts]
-    B, longest = len(parts), max(lengths)
-    E, _, width = parts[0].shape
-    rows = np.zeros((E, B, longest, width), runtime.dtype)
-    for j, part in enumerate(parts):
-        rows[:, j, : lengths[j]] = part
-    mask = None
-    if min(lengths) < longest:
-        mask = np.arange(longest) < np.array(lengths)[:, None]
-    return runtime.decide_many(np.array(left), rows, mask)
 
 
 class AmortizedQuerier(_PolicyQuerier):
@@ -602,10 +598,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
         _, unit, _, margin = scaled
-        safe = unit[margin >= 0]
         low, high = _safe_centre(self._load(X.shape[1])[1])
-        far = np.maximum(low - safe, safe - high).max(axis=1, initial=-1.0) > _CENTRAL
-        if len(safe) and far.all():
+        safe, off = margin >= 0, np.maximum(low - unit, unit - high).max(axis=1)
+        if off[safe].min(initial=np.inf) > _CENTRAL and safe.any():
             found["bounds"] = (
                 SafetyWarning,
                 "no observation in the middle of bounds is safe. This policy was trained on "

@@ -349,10 +349,12 @@ class BaseQuerier(BaseEstimator):
             remaining = None if left is None else left - j
             asked = X, y, margin, remaining, rng, view
             point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
-            if point.shape != X.shape[1:] or not all(map(math.isfinite, point)):
+            values = point.tolist()
+            if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
                 # A random point in its place might be unsafe, and would hide the fault.
                 raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
-            point = np.minimum(np.maximum(point, 0.0), 1.0)
+            if min(values) < 0 or max(values) > 1:
+                point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
                 index, point = self._pick(view, point, X[:observed], margin)
                 view.spend(point)
@@ -512,7 +514,8 @@ class SafeQuerierMixin:
                 f"{', '.join(f'{scale:.3g}' for scale in scales)}; 'auto' estimates it anew at "
                 "each query.",
             )
-        if (margin.reshape(len(y), -1).min(axis=1) < 0).all():
+        worst = margin if margin.ndim == 1 else margin.min(axis=1)
+        if worst.max() < 0:
             found["safety_threshold"] = (
                 SafetyWarning,
                 f"none of the {len(y)} observations is safe: {self.safety_rule}. Check "

@@ -346,6 +346,8 @@ def test_many_takes_what_query_takes():
         ([(X, Y, Z), (X,)], None, r"campaign 1: a history must be a tuple \(X, y\)"),
         ([(X, Y, Z), (X, Y[:2], Z)], None, "campaign 1: y has 2 entries, but X has 3 rows"),
         ([(X, Y, Z), (X * np.nan, Y, Z)], None, "campaign 1: .*X contains NaN"),
+        ([(X, Y, Z), (X, np.array(1.0), Z)], None, "campaign 1: y has 1 entries"),
+        ([(X, Y, Z), (X, Y, Z[:, None][:, :0])], None, "campaign 1: .*z"),
         ([(X, Y, Z), (X[:, :1], Y, Z)], None, r"campaign 1: X has shape \(3, 1\)"),
         ([(X, Y, Z)] * 2, [1, 0], "campaign 1: 0 queries are left"),
         ([(X[:, :1], Y, Z)], None, "takes 2"),

@@ -1,6 +1,5 @@
 """One thread for linear algebra, and the previous number afterwards."""
 
-import contextlib
 import functools
 import threading
 
@@ -14,8 +13,7 @@ _libraries = functools.cache(
 _lock = threading.Lock()
 
 
-@contextlib.contextmanager
-def one_thread():
+class one_thread:
     """Context manager that caps BLAS at one thread.
 
     Matrices of a few hundred rows gain nothing from more, and threads that wait for
@@ -25,18 +23,22 @@ def one_thread():
     and puts it back, in the same thread, as threadpoolctl demands. Others inside
     meanwhile leave it alone: they would take the cap for what the user had set.
     """
-    if not _lock.acquire(blocking=False):
-        yield
-        return
-    capped = []
-    try:
-        for library in _libraries():
-            number = library.get_num_threads()
-            if number != 1:
-                library.set_num_threads(1)
-                capped.append((library, number))
-        yield
-    finally:
-        for library, number in capped:
-            library.set_num_threads(number)
-        _lock.release()
+
+    def __enter__(self):
+        self._capped, self._first = [], _lock.acquire(blocking=False)
+        if self._first:
+            try:
+                for library in _libraries():
+                    number = library.get_num_threads()
+                    if number != 1:
+                        library.set_num_threads(1)
+                        self._capped.append((library, number))
+            except BaseException:
+                self.__exit__()
+                raise
+
+    def __exit__(self, *error):
+        if self._first:
+            for library, number in self._capped:
+                library.set_num_threads(number)
+            _lock.release()
