@@ -250,8 +250,8 @@ def simulate(network, tasks, clip=None, through_time=True):
     Parameters
     ----------
     network : PolicyNetwork or ReaderNetwork
-        Or anything with ``tokens`` and ``decide``; with ``replay`` as well, gradients that do not
-        go through time are computed for all queries at once.
+        Or anything with ``campaigns``; with ``tokens`` and ``replay`` as well, gradients that do
+        not go through time are computed for all queries at once.
     tasks : Tasks
     clip : float, optional
         On the backward pass, scale the gradient of each query of each campaign down to
@@ -265,29 +265,27 @@ def simulate(network, tasks, clip=None, through_time=True):
     """
     if not through_time and torch.is_grad_enabled() and hasattr(network, "replay"):
         return _replayed(network, tasks, clip)
-    lengths = tasks.lengths
-    tokens = network.tokens(tasks.X, tasks.Y, tasks.Z)
-    steps = []
+    lengths, n_init = tasks.lengths, tasks.X.shape[1]
+    campaigns = network.campaigns(tasks.n_queries, n_init, lengths[0])
+    campaigns.see(tasks.X, tasks.Y, tasks.Z)
+    steps, now = [], tasks
     for t in range(lengths[0]):
         # Longest first, so the campaigns still going on are a prefix.
         n = sum(length > t for length in lengths)
-        now = tasks.head(n)
-        x = network.decide(now.n_queries - t, tuple(token[:n] for token in tokens))
+        now = now if len(now) == n else tasks.head(n)
+        x = campaigns.decide(n)
         if clip is not None and x.requires_grad:
             x.register_hook(functools.partial(_clip_rows, factor=clip))
         x = x[:, None]
         y = now.f(x) + now.y_noise[:, t, None]
         z = now.q(x) + now.z_noise[:, t, None] if tasks.safe else None
         steps.append((x, y, z))
-        seen = (x, y, z) if through_time else _detached(x, y, z)
-        new = network.tokens(*seen)
-        tokens = tuple(
-            torch.cat([old[:n], token], 1) for old, token in zip(tokens, new, strict=True)
-        )
+        if t + 1 < lengths[0]:
+            campaigns.see(*((x, y, z) if through_time else _detached(x, y, z)))
     X, Y, Z = zip((tasks.X, tasks.Y, tasks.Z), *steps, strict=True)
     positions = torch.arange(lengths[0], device=tasks.X.device)
-    mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
-    return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1])
+    mask = F.pad(positions < tasks.n_queries[:, None], (n_init, 0), value=True)
+    return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, n_init)
 
 
 def _replayed(network, tasks, clip):
@@ -297,8 +295,7 @@ def _replayed(network, tasks, clip):
     n_init, known = rollout.n_init, slice(0, -1)
     Z = rollout.Z[:, known] if tasks.safe else None
     tokens = network.tokens(rollout.X[:, known], rollout.Y[:, known], Z)
-    t = torch.arange(tasks.lengths[0], device=tasks.X.device)
-    x = network.replay((tasks.n_queries[:, None] - t).clamp_min(1), tokens, n_init)
+    x = network.replay(tasks.n_queries, n_init, tasks.lengths[0], tokens)
     if clip is not None:
         x.register_hook(functools.partial(_clip_rows, factor=clip))
     x = torch.where(rollout.mask[:, n_init:, None], x, 0.0)
