@@ -51,7 +51,8 @@ class Memory:
     """
 
     def __init__(self, like, n_readings, n_campaigns, heads, n_observations, width):
-        self.kept = like.new_empty((2 * n_readings, n_campaigns, heads, n_observations, width))
+        # Campaigns and heads last: of small operations, those along contiguous memory are fast.
+        self.kept = like.new_empty((n_observations, 2 * n_readings, width, n_campaigns, heads))
         self.gradient = None
         self.n = 0
         # What is looked at depends on it, so that a gradient is complete when it is asked for.
@@ -71,18 +72,17 @@ class _Write(torch.autograd.Function):
     @staticmethod
     def forward(ctx, written, projected, memory):
         B, n, _ = projected.shape
-        ctx.memory = memory
-        ctx.room = slice(None), slice(B), slice(None), slice(memory.n, memory.n + n)
-        room = memory.kept[ctx.room]
-        layers, _, heads, _, width = room.shape
-        room.copy_(projected.view(B, n, layers, heads, width).permute(2, 0, 3, 1, 4))
+        ctx.memory, ctx.room = memory, (slice(memory.n, memory.n + n), ..., slice(B), slice(None))
+        _, parts, width, _, heads = memory.kept.shape
+        projected = projected.view(B, n, parts, heads, width)
+        memory.kept[ctx.room] = projected.permute(1, 2, 4, 0, 3)
         return written.clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx, _):
         room = ctx.memory.gradient[ctx.room]
-        gradient = room.permute(1, 3, 0, 2, 4).clone(memory_format=torch.contiguous_format)
+        gradient = room.permute(3, 0, 1, 4, 2).clone(memory_format=torch.contiguous_format)
         # The next time it begins at zero again.
         room.zero_()
         return None, gradient.flatten(2), None
@@ -91,12 +91,12 @@ class _Write(torch.autograd.Function):
 class _Look(torch.autograd.Function):
     @staticmethod
     def forward(ctx, written, asked, memory, reading):
-        ctx.memory, ctx.reading, ctx.n = memory, reading, memory.n
-        asked = asked / math.sqrt(asked.shape[-1])
-        keys, values = _parts(memory.kept, reading, len(asked), memory.n)
-        weights = torch.matmul(asked, keys.mT).softmax(-1)
+        ctx.memory, ctx.part = memory, (reading, len(asked), memory.n)
+        keys, values = _part(memory.kept, *ctx.part)
+        asked = _inside_out(asked) / math.sqrt(asked.shape[-1])
+        weights = (asked * keys).sum(1).softmax(0)
         ctx.save_for_backward(asked, weights)
-        return torch.matmul(weights, values)
+        return _outside_in((weights[:, None] * values).sum(0))
 
     @staticmethod
     @once_differentiable
@@ -104,16 +104,27 @@ class _Look(torch.autograd.Function):
         memory, (asked, weights) = ctx.memory, ctx.saved_tensors
         if memory.gradient is None:
             memory.gradient = torch.zeros_like(memory.kept)
-        part = ctx.reading, len(asked), ctx.n
-        keys, values = _parts(memory.kept, *part)
-        of_keys, of_values = _parts(memory.gradient, *part)
-        of_values.addcmul_(weights.mT, gradient)
-        of_weights = torch.matmul(gradient, values.mT)
-        of_scores = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
-        of_keys.addcmul_(of_scores.mT, asked)
-        return None, torch.matmul(of_scores, keys) / math.sqrt(asked.shape[-1]), None, None
+        keys, values = _part(memory.kept, *ctx.part)
+        of_keys, of_values = _part(memory.gradient, *ctx.part)
+        gradient = _inside_out(gradient)
+        of_values.addcmul_(weights[:, None], gradient)
+        of_weights = (gradient * values).sum(1)
+        of_scores = weights * (of_weights - (weights * of_weights).sum(0))
+        of_keys.addcmul_(of_scores[:, None], asked)
+        of_asked = (of_scores[:, None] * keys).sum(0) / math.sqrt(len(asked))
+        return None, _outside_in(of_asked), None, None
 
 
-def _parts(kept, reading, n_campaigns, n):
-    """Keys and values, ``(n_campaigns, heads, n, width)`` each."""
-    return kept[2 * reading : 2 * reading + 2, :n_campaigns, :, :n].unbind(0)
+def _part(kept, reading, n_campaigns, n):
+    """Keys and values, ``(n, width, n_campaigns, heads)`` each."""
+    return kept[:n, 2 * reading : 2 * reading + 2, :, :n_campaigns].unbind(1)
+
+
+def _inside_out(x):
+    """``(B, heads, 1, width) -> (width, B, heads)``."""
+    return x.squeeze(2).permute(2, 0, 1).contiguous()
+
+
+def _outside_in(x):
+    """The inverse."""
+    return x.permute(1, 2, 0).unsqueeze(2)
