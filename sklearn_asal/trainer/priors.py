@@ -182,6 +182,10 @@ class SafetyMean:
     def __getitem__(self, index):
         return SafetyMean(self.c[index], self.w[index], self.Q[index], self.centre[index])
 
+    def to(self, dtype):
+        """The same in another floating-point type, so that it need not be converted at each use."""
+        return SafetyMean(*(t.to(dtype) for t in vars(self).values()))
+
     def __call__(self, x):
         """``(K, n, D) -> (K, n)``."""
         # Row vectors times Q is Q' times column vectors.

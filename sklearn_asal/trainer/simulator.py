@@ -69,12 +69,6 @@ class Tasks:
         """Noise-free safety, ``(B, n, D) -> (B, n)``."""
         return self.safety_mean(x) + self.q_raw(x)
 
-    def head(self, n):
-        """The first ``n`` tasks, without what only objectives need."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        fields |= {"grid": None, "contrast": None}
-        return Tasks(**{k: v if v is None else v[:n] for k, v in fields.items()})
-
     def batch(self, m, n_batches):
         """The m-th of ``n_batches`` equal batches that were drawn together."""
         B = len(self) // n_batches
@@ -240,11 +234,11 @@ def _draw_safe_initial(tasks, preset, options):
     n = preset.n_init
     u = torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
     x = (tasks.safety_mean.centre.float()[:, None] + REACH * (2 * u - 1)).clamp(0, 1)
-    y = measure(tasks.f, x, tasks.kernel, options)
+    y_noise = torch.randn(x.shape[:2], **options) * tasks.kernel.noise.sqrt().float()[:, None]
     z = measure(tasks.q, x, tasks.safety_kernel, options)
     first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
     x = x.gather(1, first[..., None].expand(-1, -1, preset.n_features))
-    return x, y.gather(1, first), z.gather(1, first)
+    return x, tasks.f(x) + y_noise.gather(1, first), z.gather(1, first)
 
 
 def simulate(network, tasks, clip=None, through_time=True):
@@ -271,17 +265,22 @@ def simulate(network, tasks, clip=None, through_time=True):
     lengths, n_init = tasks.lengths, tasks.X.shape[1]
     campaigns = network.campaigns(tasks.n_queries, n_init, lengths[0])
     campaigns.see(tasks.X, tasks.Y, tasks.Z)
-    steps, now = [], tasks
+    functions = tasks.f
+    if tasks.safe:
+        functions, mean = tasks.f.beside(tasks.q_raw), tasks.safety_mean.to(tasks.X.dtype)
+    steps, z = [], None
     for t in range(lengths[0]):
         # Longest first, so the campaigns still going on are a prefix.
         n = sum(length > t for length in lengths)
-        now = now if len(now) == n else tasks.head(n)
         x = campaigns.decide(n)
         if clip is not None and x.requires_grad:
             x.register_hook(functools.partial(_clip_rows, factor=clip))
         x = x[:, None]
-        y = now.f(x) + now.y_noise[:, t, None]
-        z = now.q(x) + now.z_noise[:, t, None] if tasks.safe else None
+        y = functions[:n](x)
+        if tasks.safe:
+            y, q_raw = y.unbind(-1)
+            z = mean[:n](x) + q_raw + tasks.z_noise[:n, t, None]
+        y = y + tasks.y_noise[:n, t, None]
         steps.append((x, y, z))
         if t + 1 < lengths[0]:
             campaigns.see(*((x, y, z) if through_time else _detached(x, y, z)))
