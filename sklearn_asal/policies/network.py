@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from .architecture import complete, scaling
+from .campaigns import Campaigns
 
 
 def _mlp(n_inputs, hidden, n_outputs):
@@ -293,6 +294,10 @@ class PolicyNetwork(nn.Module):
             parts.append(self.budget(budget.to(parts[0].dtype).unsqueeze(-1)))
         h = self.decision(torch.cat(parts, -1))
         return bounded(h, self.architecture)
+
+    def campaigns(self, n_queries, n_init, longest):
+        """Campaigns about to begin; see ``ReaderNetwork.campaigns``."""
+        return Campaigns(self, n_queries)
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations; arguments as above."""

@@ -1,5 +1,6 @@
 """A policy network that reads its observations: cost proportional to their number."""
 
+import functools
 import math
 
 import torch
@@ -7,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from .architecture import LEADING, complete, leading_points, scaling
+from .campaigns import Memory
 from .network import bounded
 
 
@@ -34,16 +36,15 @@ class Reading(nn.Module):
         self.out = nn.Linear(embedding, embedding)
         self.forth = FeedForward(embedding, hidden)
 
-    def forward(self, h, keys, values, mask=None):
+    def forward(self, h, look):
         """Read.
 
         Parameters
         ----------
         h : Tensor of shape (B, T, embedding)
             States, each of which reads on its own.
-        keys, values : Tensor of shape (B, heads, n, embedding / heads)
-        mask : bool Tensor that broadcasts to (B, heads, T, n), optional
-            What each state may read; at least one observation each.
+        look : callable
+            Attention to keys and values, ``(B, heads, T, embedding / heads)`` to the same shape.
 
         Returns
         -------
@@ -51,8 +52,7 @@ class Reading(nn.Module):
         """
         B, T, width = h.shape
         asked = self.ask(self.norm(h)).view(B, T, self.heads, -1).transpose(1, 2)
-        read = F.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
-        return self.forth(h + self.out(read.transpose(1, 2).reshape(B, T, width)))
+        return self.forth(h + self.out(look(asked).transpose(1, 2).reshape(B, T, width)))
 
 
 class ReaderNetwork(nn.Module):
@@ -142,51 +142,141 @@ class ReaderNetwork(nn.Module):
         else:
             total = (summands * mask.unsqueeze(-1)).sum(1)
             known, mask = mask.sum(1), mask[:, None, None, :]
-        return self._read(total[:, None], known[:, None], budget[:, None], tokens, mask)[:, 0]
+        factor, summand, lead = self._of_number(known[:, None])
+        if self.budget is not None:
+            summand = summand + self._of_budget(budget[:, None])
+        return self._read(total[:, None] * factor + summand, lead, self._looks(tokens, mask))[:, 0]
 
-    def replay(self, budgets, tokens, n_init):
+    def campaigns(self, n_queries, n_init, longest):
+        """Campaigns about to begin.
+
+        Parameters
+        ----------
+        n_queries : int Tensor of shape (B,)
+            Of each campaign, in descending order.
+        n_init, longest : int
+            Number of initial observations, and the largest of ``n_queries``.
+
+        Returns
+        -------
+        object
+            Its ``see`` takes observations of the first campaigns like :meth:`tokens`, and its
+            ``decide(n)`` returns the next inputs of the first ``n``.
+        """
+        return _ReaderCampaigns(self, n_queries, n_init, longest)
+
+    def replay(self, n_queries, n_init, longest, tokens):
         """All decisions of campaigns that are over, each from what was known at its time.
 
         Parameters
         ----------
-        budgets : Tensor of shape (B, T)
-            Queries left at each decision.
+        n_queries, n_init, longest
+            As in :meth:`campaigns`. A campaign's decisions after its last are of no meaning.
         tokens : tuple of Tensor
-            Of ``n_init`` initial observations and at least ``T - 1`` queried ones.
-        n_init : int
+            Of the initial observations and at least ``longest - 1`` queried ones.
 
         Returns
         -------
-        Tensor of shape (B, T, n_features)
+        Tensor of shape (B, longest, n_features)
         """
         (tokens,) = tokens
-        T = budgets.shape[1]
-        known = torch.arange(n_init, n_init + T, device=tokens.device)
+        known = torch.arange(n_init, n_init + longest, device=tokens.device)
         total = tokens[..., : self.width].cumsum(1)[:, known - 1]
         mask = torch.arange(tokens.shape[1], device=tokens.device) < known[:, None]
-        return self._read(total, known, budgets, tokens, mask)
+        factor, summand, lead = self.plan(n_queries, n_init, longest)
+        return self._read(total * factor + summand, lead, self._looks(tokens, mask))
 
     def forward(self, budget, X, y, z=None, mask=None):
         """The next input from the raw observations."""
         return self.decide(budget, self.tokens(X, y, z), mask)
 
-    def _read(self, state, known, budget, tokens, mask):
-        """Decisions from sums of summands, ``(B, T, embedding) -> (B, T, n_features)``."""
-        B, n, _ = tokens.shape
-        if self.architecture["pooling"] == "sqrt":
-            state = state / known.unsqueeze(-1).to(state.dtype).sqrt()
+    def plan(self, n_queries, n_init, longest):
+        """What the decisions of campaigns do not owe to what is observed.
+
+        Returns
+        -------
+        factor, summand, lead : Tensor of shape (T, 1), (B, T, embedding) and (T, n_features)
+            Of the state, and of the next input.
+        """
+        t = torch.arange(longest, device=n_queries.device)
+        factor, summand, lead = self._of_number(n_init + t)
+        summand = summand.expand(len(n_queries), longest, -1)
         if self.budget is not None:
-            budget = (budget - self.budget_shift) * self.budget_scale
-            state = state + self.budget(budget.to(state.dtype).unsqueeze(-1))
-        lead = 0.0
-        if self.follow is not None:
-            point = self.points[known % LEADING].to(state.dtype)
-            lead = self.lead * point
-            # Standardised like an input.
-            state = state + self.follow(math.sqrt(3) * point)
-        state = self.start(state)
+            # Budgets are few, and each is encoded once.
+            left = (n_queries[:, None] - t).clamp_min(1)
+            encoded = self._of_budget(t + 1).index_select(0, left.flatten() - 1)
+            summand = summand + encoded.view_as(summand)
+        return factor, summand, lead
+
+    def _of_number(self, known):
+        """Factor and summand of the state, lead of the input, by number of observations."""
+        dtype = self.head.weight.dtype
+        factor = torch.ones_like(known, dtype=dtype).unsqueeze(-1)
+        if self.architecture["pooling"] == "sqrt":
+            factor = known.unsqueeze(-1).to(dtype).rsqrt()
+        if self.follow is None:
+            return factor, factor.new_zeros(self.width), factor.new_zeros(self.n_features)
+        point = self.points[known % LEADING].to(dtype)
+        # Standardised like an input.
+        return factor, self.follow(math.sqrt(3) * point), self.lead * point
+
+    def _of_budget(self, budget):
+        """Summand of the state."""
+        budget = (budget - self.budget_shift) * self.budget_scale
+        return self.budget(budget.to(self.head.weight.dtype).unsqueeze(-1))
+
+    def _looks(self, tokens, mask):
+        """For each reading, attention to all tokens but those that are masked."""
+        B, n, _ = tokens.shape
         parts = tokens[..., self.width :].view(B, n, -1, self.heads, self.width // self.heads)
         parts = parts.permute(2, 0, 3, 1, 4)
-        for reading, keys, values in zip(self.readings, parts[::2], parts[1::2], strict=True):
-            state = reading(state, keys, values, mask)
+        attend = functools.partial(F.scaled_dot_product_attention, attn_mask=mask)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return [functools.partial(attend, key=keys, value=values) for keys, values in pairs]
+
+    def _read(self, state, lead, looks):
+        """Decisions from states, ``(B, T, embedding) -> (B, T, n_features)``."""
+        state = self.start(state)
+        for reading, look in zip(self.readings, looks, strict=True):
+            state = reading(state, look)
         return bounded(self.head(self.norm(state)) + lead, self.architecture)
+
+
+class _ReaderCampaigns:
+    """Campaigns under way; see ``ReaderNetwork.campaigns``."""
+
+    def __init__(self, network, n_queries, n_init, longest):
+        self.network, self.t = network, 0
+        factor, summand, lead = network.plan(n_queries, n_init, longest)
+        # Taken apart at once: a gradient of each part would be as large as the whole.
+        self.given = list(
+            zip(
+                factor.unbind(0), summand.unbind(1), lead.expand(longest, -1).unbind(0), strict=True
+            )
+        )
+        shape = (
+            len(network.readings),
+            len(n_queries),
+            network.heads,
+            n_init + longest,
+            network.width // network.heads,
+        )
+        self.memory = Memory(summand, *shape)
+        self.total = 0.0
+
+    def see(self, x, y, z=None):
+        """Add observations of the first campaigns."""
+        (tokens,) = self.network.tokens(x, y, z)
+        width = self.network.width
+        summands, projected = tokens.split([width, tokens.shape[-1] - width], -1)
+        total = summands.sum(1, keepdim=True)
+        self.total = total if self.t == 0 else self.total[: len(x)] + total
+        self.memory.write(projected)
+
+    def decide(self, n):
+        """The next inputs of the first ``n``."""
+        factor, summand, lead = self.given[self.t]
+        self.t += 1
+        state = self.total[:n] * factor + summand[:n, None]
+        looks = [functools.partial(self.memory.look, i) for i in range(len(self.network.readings))]
+        return self.network._read(state, lead, looks)[:, 0]

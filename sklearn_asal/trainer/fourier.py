@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch.nn import functional as F
 
 
 class FourierFunctions:
@@ -42,6 +43,14 @@ class FourierFunctions:
             t[index] for t in (self.a, self.b, self.weight, self.mean)
         )
         return part
+
+    def beside(self, other):
+        """Each function together with one of as many others; values have a last axis of two."""
+        pair = object.__new__(FourierFunctions)
+        pair.a, pair.b = torch.cat([self.a, other.a], 2), torch.cat([self.b, other.b], 2)
+        pair.weight = torch.cat([F.pad(self.weight, (0, 1)), F.pad(other.weight, (1, 0))], 1)
+        pair.mean = torch.stack([self.mean, other.mean], 1)
+        return pair
 
     def __call__(self, x):
         """Evaluate, ``(K, n, D) -> (K, n)``."""

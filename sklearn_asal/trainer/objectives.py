@@ -10,6 +10,7 @@ Every objective takes a rollout and its tasks and returns one value for each tas
 import math
 
 import torch
+from torch.autograd.function import once_differentiable
 
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 # Keeps the safety term finite without a tolerance (the paper adds the same number).
@@ -44,15 +45,43 @@ class Conditionals:
         residual = (values if mean is None else values - mean) * real
         # A masked value becomes a row of the identity, which conditions nothing.
         covariance = covariance * (real[:, :, None] * real[:, None, :])
-        # Unchecked, since a check would wait for a GPU; a failure shows as nan.
-        L, failed = torch.linalg.cholesky_ex(covariance + torch.diag_embed(1 - real))
-        L = L.masked_fill((failed > 0)[:, None, None], torch.nan)
-        w = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
-        self.std = L.diagonal(dim1=1, dim2=2)
+        self.std, w = _Whiten.apply(covariance + torch.diag_embed(1 - real), residual)
         self.mean = values - self.std * w
         log_std = self.std.log() + HALF_LOG_2PI
         self.surprise = (0.5 * w.square() + log_std) * real
         self.entropy = (0.5 + log_std) * real
+
+
+class _Whiten(torch.autograd.Function):
+    """Diagonal of the Cholesky factor L and ``w = L^-1 residual``.
+
+    Its backward pass knows that of L nothing else is used, and is a few matrix products.
+    """
+
+    @staticmethod
+    def forward(ctx, covariance, residual):
+        # Unchecked, since a check would wait for a GPU; a failure shows as nan.
+        L, failed = torch.linalg.cholesky_ex(covariance)
+        L.masked_fill_((failed > 0)[:, None, None], torch.nan)
+        w = torch.linalg.solve_triangular(L, residual[..., None], upper=False)[..., 0]
+        ctx.save_for_backward(L, w)
+        ctx.set_materialize_grads(False)
+        return L.diagonal(dim1=1, dim2=2).clone(), w
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, of_std, of_w):
+        L, w = ctx.saved_tensors
+        eye = torch.eye(L.shape[1], dtype=L.dtype, device=L.device)
+        V = torch.linalg.solve_triangular(L, eye, upper=False)
+        # The gradient of the covariance is V' M V / 2. M is symmetric: std of_std on its diagonal,
+        # and less of_w[i] w[j] wherever i >= j.
+        diagonal = torch.zeros_like(w) if of_std is None else L.diagonal(dim1=1, dim2=2) * of_std
+        if of_w is None:
+            return 0.5 * V.mT @ (diagonal[..., None] * V), None
+        lower = torch.tril(of_w[:, :, None] * w[:, None])
+        M = torch.diag_embed(diagonal + of_w * w) - lower - lower.mT
+        return 0.5 * V.mT @ (M @ V), (V.mT @ of_w[..., None])[..., 0]
 
 
 def covariance(kernel, x):
@@ -80,8 +109,8 @@ def entropy(rollout, tasks, expected=False):
     -------
     Tensor of shape (B,)
     """
-    y = Conditionals(covariance(tasks.kernel, rollout.X), rollout.Y.double(), rollout.mask)
-    return an_observation(y.entropy if expected else y.surprise, rollout)
+    K = covariance(tasks.kernel, rollout.X)
+    return an_observation(_unknown(K, rollout, expected), rollout)
 
 
 def reduced_entropy(rollout, tasks, expected=False):
@@ -91,15 +120,15 @@ def reduced_entropy(rollout, tasks, expected=False):
     (eq-gp_entropy_reduction_objective). Parameters and return value as in
     :func:`entropy`; the tasks need a ``grid``.
     """
-    grid = tasks.grid
-    X, Y = rollout.X.double(), rollout.Y.double()
-    cross = grid.cross(tasks.kernel, X)
-    # Given the grid: Schur complement of its block, which is factorised once a kernel.
-    given = covariance(tasks.kernel, X) - cross.transpose(1, 2) @ cross
-    mean = torch.bmm(cross.transpose(1, 2), grid.whitened[..., None])[..., 0]
-    y = Conditionals(given, Y, rollout.mask, mean)
-    left = an_observation(y.entropy if expected else y.surprise, rollout)
-    return entropy(rollout, tasks, expected) - left
+    K = covariance(tasks.kernel, rollout.X)
+    explained, mean = tasks.grid.explained(tasks.kernel, rollout.X.double())
+    left = _unknown(K - explained, rollout, expected, mean)
+    return an_observation(_unknown(K, rollout, expected) - left, rollout)
+
+
+def _unknown(covariance, rollout, expected, mean=None):
+    y = Conditionals(covariance, rollout.Y.double(), rollout.mask, mean)
+    return y.entropy if expected else y.surprise
 
 
 def unsafe_margin(rollout, tasks):

@@ -143,12 +143,15 @@ class Kernel:
         return Kernel(self.variance[index], self.lengthscale[index], self.noise[index])
 
     def gram(self, x1, x2=None):
-        """Noise-free covariance matrices, ``(K, n, D), (K, m, D) -> (K, n, m)``."""
-        x1 = x1 / self.lengthscale[:, None]
-        x2 = x1 if x2 is None else x2 / self.lengthscale[:, None]
-        # Explicit differences: exact zeros on the diagonal, and gradients without cancellation.
-        square = (x1[:, :, None] - x2[:, None]).square().sum(-1)
-        return self.variance[:, None, None] * torch.exp(-0.5 * square)
+        """Noise-free covariance matrices, ``(K, n, D), (K, m, D) -> (K, n, m)``, in float64."""
+        x1 = (x1 - 0.5) / self.lengthscale[:, None]
+        x2 = x1 if x2 is None else (x2 - 0.5) / self.lengthscale[:, None]
+        # -|x1 - x2|^2 / 2 and the logarithm of the variance, all of it by one matrix product.
+        half1 = self.variance.log()[:, None, None] - 0.5 * x1.square().sum(-1, keepdim=True)
+        half2 = -0.5 * x2.square().sum(-1, keepdim=True)
+        rows = torch.cat([x1, half1, torch.ones_like(half1)], -1)
+        columns = torch.cat([x2, torch.ones_like(half2), half2], -1)
+        return torch.bmm(rows, columns.mT).exp()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +181,10 @@ class SafetyMean:
 
     def __getitem__(self, index):
         return SafetyMean(self.c[index], self.w[index], self.Q[index], self.centre[index])
+
+    def to(self, dtype):
+        """The same in another floating-point type, so that it need not be converted at each use."""
+        return SafetyMean(*(t.to(dtype) for t in vars(self).values()))
 
     def __call__(self, x):
         """``(K, n, D) -> (K, n)``."""

@@ -133,8 +133,8 @@ class Grid(_ByKernel):
         part.whitened = self.whitened[tasks]
         return part
 
-    def cross(self, kernel, X):
-        """Whitened covariance of the grid with points.
+    def explained(self, kernel, X):
+        """What the grid tells about outputs elsewhere.
 
         Parameters
         ----------
@@ -145,14 +145,17 @@ class Grid(_ByKernel):
 
         Returns
         -------
-        Tensor of shape (B, n_grid, N)
-            ``L^-1 k(grid, X)``.
+        covariance, mean : Tensor of shape (B, N, N) and (B, N)
+            By how much they covary less once it is known, and what is expected of them then.
         """
         B, N, _ = X.shape
         kernels = kernel[self.together[:: B // self.n_kernels]]
-        gram = kernels.gram(self.x, self.gather(X))
-        solved = self.whitener @ gram
-        return self.scatter(solved.transpose(1, 2), N).transpose(1, 2)
+        gram = kernels.gram(self.gather(X), self.x)
+        # Still sorted by kernel.
+        whitened = (gram @ self.whitener.mT).view(B, N, -1)
+        covariance = whitened @ whitened.mT
+        mean = whitened @ self.whitened[self.together].unsqueeze(-1)
+        return covariance.index_select(0, self.back), mean.squeeze(-1).index_select(0, self.back)
 
 
 class Contrast(_ByKernel):

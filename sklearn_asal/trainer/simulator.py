@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import torch
 from torch.nn import functional as F
@@ -14,6 +15,8 @@ from .references import Contrast, Grid, measure, points_anywhere, safe_points
 # there are so many rounds of drawing them (alg-initial_sample).
 REACH = 0.1
 MAX_ITER = 50
+# Campaigns that are computed at once are cut into so many parts by their length.
+N_ALIKE = 4
 
 
 @dataclasses.dataclass
@@ -65,12 +68,6 @@ class Tasks:
     def q(self, x):
         """Noise-free safety, ``(B, n, D) -> (B, n)``."""
         return self.safety_mean(x) + self.q_raw(x)
-
-    def head(self, n):
-        """The first ``n`` tasks, without what only objectives need."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        fields |= {"grid": None, "contrast": None}
-        return Tasks(**{k: v if v is None else v[:n] for k, v in fields.items()})
 
     def batch(self, m, n_batches):
         """The m-th of ``n_batches`` equal batches that were drawn together."""
@@ -237,11 +234,11 @@ def _draw_safe_initial(tasks, preset, options):
     n = preset.n_init
     u = torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
     x = (tasks.safety_mean.centre.float()[:, None] + REACH * (2 * u - 1)).clamp(0, 1)
-    y = measure(tasks.f, x, tasks.kernel, options)
+    y_noise = torch.randn(x.shape[:2], **options) * tasks.kernel.noise.sqrt().float()[:, None]
     z = measure(tasks.q, x, tasks.safety_kernel, options)
     first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
     x = x.gather(1, first[..., None].expand(-1, -1, preset.n_features))
-    return x, y.gather(1, first), z.gather(1, first)
+    return x, tasks.f(x) + y_noise.gather(1, first), z.gather(1, first)
 
 
 def simulate(network, tasks, clip=None, through_time=True):
@@ -250,8 +247,8 @@ def simulate(network, tasks, clip=None, through_time=True):
     Parameters
     ----------
     network : PolicyNetwork or ReaderNetwork
-        Or anything with ``tokens`` and ``decide``; with ``replay`` as well, gradients that do not
-        go through time are computed for all queries at once.
+        Or anything with ``campaigns``; with ``tokens`` and ``replay`` as well, gradients that do
+        not go through time are computed for all queries at once.
     tasks : Tasks
     clip : float, optional
         On the backward pass, scale the gradient of each query of each campaign down to
@@ -265,40 +262,48 @@ def simulate(network, tasks, clip=None, through_time=True):
     """
     if not through_time and torch.is_grad_enabled() and hasattr(network, "replay"):
         return _replayed(network, tasks, clip)
-    lengths = tasks.lengths
-    tokens = network.tokens(tasks.X, tasks.Y, tasks.Z)
-    steps = []
+    lengths, n_init = tasks.lengths, tasks.X.shape[1]
+    campaigns = network.campaigns(tasks.n_queries, n_init, lengths[0])
+    campaigns.see(tasks.X, tasks.Y, tasks.Z)
+    functions = tasks.f
+    if tasks.safe:
+        functions, mean = tasks.f.beside(tasks.q_raw), tasks.safety_mean.to(tasks.X.dtype)
+    steps, z = [], None
     for t in range(lengths[0]):
         # Longest first, so the campaigns still going on are a prefix.
         n = sum(length > t for length in lengths)
-        now = tasks.head(n)
-        x = network.decide(now.n_queries - t, tuple(token[:n] for token in tokens))
+        x = campaigns.decide(n)
         if clip is not None and x.requires_grad:
             x.register_hook(functools.partial(_clip_rows, factor=clip))
         x = x[:, None]
-        y = now.f(x) + now.y_noise[:, t, None]
-        z = now.q(x) + now.z_noise[:, t, None] if tasks.safe else None
+        y = functions[:n](x)
+        if tasks.safe:
+            y, q_raw = y.unbind(-1)
+            z = mean[:n](x) + q_raw + tasks.z_noise[:n, t, None]
+        y = y + tasks.y_noise[:n, t, None]
         steps.append((x, y, z))
-        seen = (x, y, z) if through_time else _detached(x, y, z)
-        new = network.tokens(*seen)
-        tokens = tuple(
-            torch.cat([old[:n], token], 1) for old, token in zip(tokens, new, strict=True)
-        )
+        if t + 1 < lengths[0]:
+            campaigns.see(*((x, y, z) if through_time else _detached(x, y, z)))
     X, Y, Z = zip((tasks.X, tasks.Y, tasks.Z), *steps, strict=True)
     positions = torch.arange(lengths[0], device=tasks.X.device)
-    mask = F.pad(positions < tasks.n_queries[:, None], (tasks.X.shape[1], 0), value=True)
-    return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, tasks.X.shape[1])
+    mask = F.pad(positions < tasks.n_queries[:, None], (n_init, 0), value=True)
+    return Rollout(_stack(X), _stack(Y), _stack(Z) if tasks.safe else None, mask, n_init)
 
 
 def _replayed(network, tasks, clip):
     """Carry the campaigns out without gradients, then decide anew with them, all at once."""
     with torch.no_grad():
         rollout = simulate(network, tasks)
-    n_init, known = rollout.n_init, slice(0, -1)
-    Z = rollout.Z[:, known] if tasks.safe else None
-    tokens = network.tokens(rollout.X[:, known], rollout.Y[:, known], Z)
-    t = torch.arange(tasks.lengths[0], device=tasks.X.device)
-    x = network.replay((tasks.n_queries[:, None] - t).clamp_min(1), tokens, n_init)
+    n_init, longest = rollout.n_init, tasks.lengths[0]
+    decided = []
+    for part in _alike(tasks.lengths):
+        T = tasks.lengths[part.start]
+        known = part, slice(n_init + T - 1)
+        Z = rollout.Z[known] if tasks.safe else None
+        tokens = network.tokens(rollout.X[known], rollout.Y[known], Z)
+        x = network.replay(tasks.n_queries[part], n_init, T, tokens)
+        decided.append(F.pad(x, (0, 0, 0, longest - T)))
+    x = torch.cat(decided)
     if clip is not None:
         x.register_hook(functools.partial(_clip_rows, factor=clip))
     x = torch.where(rollout.mask[:, n_init:, None], x, 0.0)
@@ -307,6 +312,12 @@ def _replayed(network, tasks, clip):
     if tasks.safe:
         rollout.Z = torch.cat([tasks.Z, tasks.q(x) + tasks.z_noise], 1)
     return rollout
+
+
+def _alike(lengths):
+    """Slices of campaigns of about equal length, so that little is computed for padding."""
+    ends = [len(lengths) * i // N_ALIKE for i in range(N_ALIKE + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 
 def _detached(*parts):

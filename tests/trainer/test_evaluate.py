@@ -20,11 +20,14 @@ class Corner(torch.nn.Module):
         super().__init__()
         self.at = torch.nn.Parameter(torch.tensor([0.0, 1.0]))
 
-    def tokens(self, x, y, z):
-        return (x,)
+    def campaigns(self, n_queries, n_init, longest):
+        return self
 
-    def decide(self, budget, tokens):
-        return self.at.expand(len(budget), 2)
+    def see(self, x, y, z):
+        pass
+
+    def decide(self, n):
+        return self.at.expand(n, 2)
 
 
 def test_reproducible_and_complete():

@@ -305,6 +305,43 @@ def test_conditionals_without_data_are_the_prior():
     assert y.std[0, 0].item() == pytest.approx(total.item(), abs=1e-12)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("names", [("std",), ("mean", "std"), ("surprise", "entropy"), ("mean",)])
+def test_gradient_of_the_conditionals_against_a_cholesky_factor(names, masked):
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    A, values, mean = normal(3, 6, 6), normal(3, 6), normal(3, 6)
+    mask = torch.ones(3, 6, dtype=torch.bool)
+    mask[1, 4:] = not masked
+    weights = {name: normal(3, 6) * mask for name in names}
+
+    def dense(K, values, mask, mean):
+        n = mask.sum(1).tolist()
+        result = {
+            name: torch.zeros(3, 6).double() for name in ("std", "mean", "surprise", "entropy")
+        }
+        for i, k in enumerate(n):
+            L = torch.linalg.cholesky(K[i, :k, :k])
+            w = torch.linalg.solve(L, (values - mean)[i, :k])
+            std = L.diagonal()
+            result["std"][i, :k], result["mean"][i, :k] = std, values[i, :k] - std * w
+            log = std.log() + 0.5 * math.log(2 * math.pi)
+            result["surprise"][i, :k], result["entropy"][i, :k] = 0.5 * w**2 + log, 0.5 + log
+        return result
+
+    gradients = []
+    for function in (lambda *x: vars(Conditionals(*x)), dense):
+        inputs = [part.clone().requires_grad_() for part in (A, values, mean)]
+        K = inputs[0] @ inputs[0].mT + 0.1 * torch.eye(6)
+        result = function(K, inputs[1], mask, inputs[2])
+        score = sum((weights[name] * result[name]).sum() for name in names)
+        gradients.append(torch.autograd.grad(score, inputs, materialize_grads=True))
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
+
+
 def test_without_tolerance_it_stays_finite(campaign):
     rollout, tasks = campaign
     rollout = Rollout(rollout.X, rollout.Y, rollout.Z + 50, rollout.mask, rollout.n_init)

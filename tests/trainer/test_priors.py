@@ -86,6 +86,27 @@ def test_gram_against_scikit_learn():
         np.testing.assert_allclose(result[i], reference(x1[i], x2[i]), rtol=1e-12)
 
 
+def test_gram_and_its_gradient_against_differences():
+    """Also where points coincide and where the lengthscale is short."""
+    kernel = draw_kernels(3, 2, Uniform(0.02, 0.5), Uniform(0.9616, 1.0), generator())
+    x1 = torch.rand((3, 6, 2), generator=generator(), dtype=torch.float64)
+    x1[:, 3] = x1[:, 2]
+    x2 = torch.cat([x1[:, :2], x1[:, 4:] + 0.01], 1)
+    weight = torch.randn((3, 6, 4), generator=generator(), dtype=torch.float64)
+
+    def by_differences(x1, x2):
+        difference = (x1[:, :, None] - x2[:, None]) / kernel.lengthscale[:, None, None]
+        return kernel.variance[:, None, None] * torch.exp(-0.5 * difference.square().sum(-1))
+
+    results = []
+    for function in (kernel.gram, by_differences):
+        points = x1.clone().requires_grad_(), x2.clone().requires_grad_()
+        value = function(*points)
+        results.append((value, *torch.autograd.grad((weight * value).sum(), points)))
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(kernel.gram(x1), by_differences(x1, x1), rtol=0, atol=1e-11)
+
+
 def test_training_samplers():
     """Ranges of table "Training samplers"."""
     kernel = draw_kernels(2000, 2, ShiftedExponential(), Uniform(0.9616, 1.0), generator())

@@ -147,6 +147,31 @@ def test_rollout_equals_one_campaign_at_a_time(preset):
         assert not rollout.X[i, n:].any()
 
 
+@pytest.mark.parametrize("kind", ["reader", "transformer"])
+def test_gradient_through_time(kind):
+    """Against campaigns carried out one at a time, without anything kept."""
+    batch, policy = tasks(), network(SMALL.replace(kind=kind))
+    rollout = simulate(policy, batch)
+    score = (rollout.X.sum(-1) * rollout.Y * rollout.Z).sum()
+    expected = 0.0
+    for i, T in enumerate(batch.lengths):
+        one = slice(i, i + 1)
+        X, Y, Z = batch.X[one], batch.Y[one], batch.Z[one]
+        for t in range(T):
+            x = policy(torch.tensor([T - t]), X, Y, Z)[:, None]
+            q = batch.safety_mean[one](x) + batch.q_raw[one](x)
+            X = torch.cat([X, x], 1)
+            Y = torch.cat([Y, batch.f[one](x) + batch.y_noise[i, t]], 1)
+            Z = torch.cat([Z, q + batch.z_noise[i, t]], 1)
+        expected = expected + (X.sum(-1) * Y * Z).sum()
+    parameters = list(policy.parameters())
+    wanted = torch.autograd.grad(expected, parameters)
+    for _ in range(2):  # a second backward pass begins anew
+        result = torch.autograd.grad(score, parameters, retain_graph=True)
+        scale = max(part.norm() for part in wanted).item()
+        torch.testing.assert_close(result, wanted, rtol=1e-3, atol=1e-4 * scale)
+
+
 def test_queried_leaves_initial_points_out():
     batch = tasks()
     rollout = simulate(network(), batch)
