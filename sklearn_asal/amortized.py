@@ -29,6 +29,9 @@ _FIRST, _THEN = 4, 64
 # All rows of a small pool are asked.
 _SMALL = 2048
 
+# A policy with more than this share of unsafe queries in its validation counts on rechecked rows.
+_BOLD = 0.05
+
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
 
@@ -143,6 +146,7 @@ class _PolicyQuerier(BaseQuerier):
         self._warn_all(together, scaled, margin, starts)
         if budgets is not None:
             self._check_setup(runtime.n_features, max(left))
+        self._warn_of_boldness(runtime.n_features)
         rows = runtime.rows(X, y, margin, _LARGEST)
         of_policy = functools.cache(lambda one, n: _left(header, one, n))
         left = np.array(list(map(of_policy, left, lengths.tolist())))
@@ -237,6 +241,9 @@ class _PolicyQuerier(BaseQuerier):
             _in_use.clear()
         _in_use[key] = found = self._look_up(n_features)
         return found[0]
+
+    def _warn_of_boldness(self, n_features):
+        """Warn of a policy that is too bold for free proposals; safe policies only."""
 
     def _look_up(self, n_features):
         """Runtime and header; file they are from, None if it is a shipped one; its version."""
@@ -594,6 +601,21 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         check_scalar(level, "pool_safety", Real, min_val=0, max_val=1)
         if level != level:
             raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
+
+    def _propose_in_turn(self, *asked):
+        if asked[-1] is None or not self.pool_safety:
+            self._warn_of_boldness(asked[2].shape[1])
+        return super()._propose_in_turn(*asked)
+
+    def _warn_of_boldness(self, n_features):
+        share = (self._load(n_features)[1].get("validation") or {}).get("unsafe_share") or 0
+        if share > _BOLD:
+            warn_user(
+                f"in its validation {share:.0%} of this policy's queries were unsafe; it is meant "
+                "for a pool with pool_safety, by which rows are rechecked before they are "
+                "proposed. Without, take another policy.",
+                SafetyWarning,
+            )
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)

@@ -295,6 +295,29 @@ def test_shipped_safe_policy():
     assert np.ptp(querier.X_, axis=0).min() > 0.4
 
 
+@pytest.mark.parametrize("share", [0.04, 0.2])
+def test_a_bold_policy_is_for_pools(share, tmp_path):
+    network, header = load_policy(policy_file(True), safe=True)
+    path = tmp_path / "policy.safetensors"
+    facts = {key: value for key, value in header.items() if key != "sha256"}
+    save_policy(network, path, facts | {"validation": {"unsafe_share": share}})
+    querier = AmortizedSafeQuerier(path).fit(X, Y, Z)
+    free = (
+        querier.query,
+        lambda: querier.propose_many([(X, Y, Z)]),
+        lambda: clone(querier).set_params(pool_safety=None).query(X, Y, Z, pool=X + 0.01),
+    )
+    for call in free:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert any("20% of this policy's" in str(w.message) for w in caught) == (share > 0.1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        querier.query(pool=X + 0.01)
+    assert not any("of this policy's" in str(w.message) for w in caught)
+
+
 # ---- many campaigns
 
 
