@@ -74,6 +74,8 @@ class ReaderNetwork(nn.Module):
         Whether the state also knows the next point of the Sobol sequence, which the next input
         follows as far as it learns to. In many dimensions a policy has to scatter its queries
         and cannot invent that.
+    lead_reach : float, default=1.0
+        How much of each axis the sequence covers around the centre before training.
     embedding : int, default=128
         Width of the state, of keys and of values.
     hidden : int, default=256
@@ -84,7 +86,16 @@ class ReaderNetwork(nn.Module):
         Number of readings.
     """
 
-    def __init__(self, n_features, safe=True, budget=True, *, centre_gain=0.05, **architecture):
+    def __init__(
+        self,
+        n_features,
+        safe=True,
+        budget=True,
+        *,
+        centre_gain=0.05,
+        lead_reach=1.0,
+        **architecture,
+    ):
         super().__init__()
         self.architecture = full = complete(
             dict(architecture, kind="reader", n_features=n_features, safe=safe, budget=budget)
@@ -109,8 +120,8 @@ class ReaderNetwork(nn.Module):
             self.follow = nn.Sequential(
                 nn.Linear(n_features, hidden), nn.SiLU(), nn.Linear(hidden, embedding)
             )
-            # An untrained policy draws the sequence itself, a safe one within its initial box.
-            self.lead = nn.Parameter(torch.full((n_features,), 0.2 if safe else 1.0))
+            # An untrained policy draws the sequence itself.
+            self.lead = nn.Parameter(torch.full((n_features,), float(lead_reach)))
         self.start = FeedForward(embedding, hidden)
         self.readings = nn.ModuleList(Reading(embedding, hidden, self.heads) for _ in range(layers))
         self.norm = nn.LayerNorm(embedding)

@@ -63,6 +63,8 @@ class Preset:
         Of the network, see there.
     lead : bool
         Whether the reader's queries follow a Sobol sequence as far as it learns to.
+    lead_reach : float
+        How much of each axis they cover before training; 0.2 is the box of the initial points.
     steps : int
         Updates of the whole run; the schedule depends on it.
     lr : float
@@ -118,6 +120,7 @@ class Preset:
     pooling: str = "sqrt"
     output: str = "clip"
     lead: bool = True
+    lead_reach: float = 0.2
     standardize: bool = True
     centre_gain: float = 0.05
     budget_encoder: bool = True
@@ -168,7 +171,14 @@ class Preset:
         ):
             if not low <= getattr(self, name) < high:
                 raise ValueError(f"{name} must be in [{low}, {high}), got {getattr(self, name)}")
-        for name in ("lr", "clip_norm", "centre_gain", "safety_weight", "direct_weight"):
+        for name in (
+            "lr",
+            "clip_norm",
+            "centre_gain",
+            "safety_weight",
+            "direct_weight",
+            "lead_reach",
+        ):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         object.__setattr__(self, "lags", checked_lags(self.lags, self.n_features))
@@ -228,7 +238,10 @@ class Preset:
         architecture = {name: getattr(self, name) for name in shared.split()}
         architecture["budget"] = self.budget_encoder
         architecture["lead"] &= self.kind == "reader"
-        return build(architecture, centre_gain=self.centre_gain)
+        start = {"centre_gain": self.centre_gain}
+        if architecture["lead"]:
+            start["lead_reach"] = self.lead_reach
+        return build(architecture, **start)
 
     def to_dict(self):
         """As JSON-serialisable values."""
@@ -273,7 +286,7 @@ class Preset:
 
 # S_H counts how surprising outputs are, S_I what they tell about the whole safe region.
 _SAFE = Preset(objective="S_Imean", n_grid=100, direct_weight=0.5)
-_AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30)
+_AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30, lead_reach=1.0)
 # DAD: one length, no budget encoder, 200 contrastive functions.
 _DAD = _AL.replace(
     objective="DAD",

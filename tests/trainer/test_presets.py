@@ -1,4 +1,7 @@
+import numpy as np
 import pytest
+import torch
+from scipy.stats import qmc
 
 from sklearn_asal.trainer.presets import PRESETS, Preset
 from sklearn_asal.trainer.priors import Uniform
@@ -23,6 +26,16 @@ def test_paper_values():
     assert preset.n_fourier == 100
     assert (preset.mean_variance, preset.safe_centre) == (Uniform(0.5, 0.5), Uniform(0.5, 0.5))
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
+
+
+@pytest.mark.parametrize("reach", [0.2, 1.0])
+def test_an_untrained_policy_draws_a_sobol_sequence(reach):
+    network = Preset(lead_reach=reach, centre_gain=1e-6).network()
+    X = torch.rand(1, 9, 2)
+    with torch.inference_mode():
+        queried = network(torch.tensor([5.0]), X, torch.zeros(1, 9), torch.ones(1, 9))[0]
+    expected = qmc.Sobol(2, scramble=False).random(10)[9]
+    np.testing.assert_allclose(queried, 0.5 + reach * (expected - 0.5), atol=1e-5)
 
 
 def test_lead_of_the_reader_only():
