@@ -147,7 +147,7 @@ def _info(arguments):
             validation = header.get("validation", {}).get("objective", float("nan"))
             objective = header.get("preset", {}).get("objective", "objective")
             print(
-                f"{header.get('name')}: {querier}({name!r}), {header['n_features']} features, "
+                f"{'safe-' * safe}{name}: {querier}({name!r}), {header['n_features']} features, "
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
                 f"{header.get('steps_done')} steps, {objective} {validation:.3f} in its validation"
             )

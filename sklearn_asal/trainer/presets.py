@@ -200,7 +200,7 @@ class Preset:
         low, high = self.variance.range
         if not 0 < low <= high < TOTAL_VARIANCE:
             raise ValueError(f"variance must be in (0, {TOTAL_VARIANCE}), got {self.variance}")
-        if not 0 <= self.mean_variance.range[0] <= self.mean_variance.range[1] < low:
+        if self.safe and not 0 <= self.mean_variance.range[0] <= self.mean_variance.range[1] < low:
             raise ValueError(
                 f"mean_variance must be at least 0 and less than variance, got {self.mean_variance}"
             )

@@ -28,6 +28,13 @@ def test_paper_values():
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
 
 
+def test_noise_may_be_most_of_an_output_without_a_safety_function():
+    noisy = PRESETS["2d"].replace(variance=Uniform(0.3, 0.4))
+    assert noisy.variance.high == 0.4
+    with pytest.raises(ValueError, match="mean_variance must"):
+        PRESETS["safe-2d"].replace(variance=Uniform(0.3, 0.4))
+
+
 @pytest.mark.parametrize("reach", [0.2, 1.0])
 def test_an_untrained_policy_draws_a_sobol_sequence(reach):
     network = Preset(lead_reach=reach, centre_gain=1e-6).network()
