@@ -26,6 +26,8 @@ from .surrogates.threads import one_thread
 _CENTRAL = 0.2
 # Rows of a pool that are asked whether they are safe; mostly the first few are enough.
 _FIRST, _THEN = 4, 64
+# If none of the first has this part of the probability that is asked for, the next are left out.
+_HOPELESS = 0.5
 # All rows of a small pool are asked.
 _SMALL = 2048
 
@@ -638,7 +640,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         with one_thread():
             processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
             _factors[self] = processes.factors
-            for rows, points in self._offers(view, point):
+            for n, selection in self._looks(view):
+                if n == _THEN and selection == 0 and most < _HOPELESS * self.pool_safety:
+                    continue  # the next look reaches farther
+                rows, points = view.near(point, n, selection)
                 safe = processes.probability_safe(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 best = enough[0] if len(enough) else safe.argmax()
@@ -653,12 +658,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         )
         return taken
 
-    def _offers(self, view, point):
-        """Rows that may be taken for a proposal and their points, first those very near to it."""
-        yield view.near(point, _FIRST)
-        yield view.near(point, _THEN)
-        if view.n_left <= _SMALL:
-            yield view.near(point, _SMALL)
-            return
-        for selection in range(1, view.n_selections):
-            yield view.near(point, _THEN, selection)
+    def _looks(self, view):
+        """How many rows are looked at, and in which selection, one look after the other."""
+        if view.n_rows <= _SMALL:
+            return (_FIRST, 0), (_THEN, 0), (_SMALL, 0)
+        return (_FIRST, 0), *((_THEN, selection) for selection in range(view.n_selections))

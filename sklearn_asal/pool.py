@@ -155,9 +155,9 @@ class PoolView:
     def _is_left(self, positions):
         """Which of some rows may still be proposed."""
         if len(positions) <= _FEW:
-            apart = np.abs(self._observed[:, None] - self._points[positions])
-            # A row that no observation equals cannot be spent.
-            if not (apart <= 2 * _SAME).all(axis=-1).any():
+            # A row that no observation equals in the first feature cannot be spent.
+            apart = np.abs(self._observed[:, :1] - self._points[positions, 0])
+            if not (apart <= 2 * _SAME).any():
                 return np.ones(len(positions), dtype=bool)
         spent = self._spent
         return np.array([i not in spent for i in positions], dtype=bool)
@@ -179,6 +179,11 @@ class PoolView:
     def n_left(self):
         """Number of rows that may still be proposed."""
         return len(self._rows) - len(self._spent)
+
+    @property
+    def n_rows(self):
+        """Number of rows inside the box, spent ones included."""
+        return len(self._rows)
 
     @property
     def n_outside(self):
