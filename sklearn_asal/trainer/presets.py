@@ -287,8 +287,10 @@ class Preset:
 # S_H counts how surprising outputs are, S_I what they tell about the whole safe region.
 _SAFE = Preset(objective="S_Imean", n_grid=100, direct_weight=0.5)
 _AL = Preset(safe=False, objective="I_mean", n_grid=100, n_init=1, max_budget=30, lead_reach=1.0)
-# DAD: one length, no budget encoder, 200 contrastive functions.
+# DAD: one length, no budget encoder, 200 contrastive functions. Most campaigns tell these apart
+# and have no gradient, so that clipping at a median would leave nothing of the others.
 _DAD = _AL.replace(
+    clip_query=0.0,
     objective="DAD",
     n_grid=0,
     n_contrastive=200,

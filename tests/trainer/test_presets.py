@@ -5,6 +5,7 @@ from scipy.stats import qmc
 
 from sklearn_asal.trainer.presets import PRESETS, Preset
 from sklearn_asal.trainer.priors import Uniform
+from sklearn_asal.trainer.step import Step, Supply
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -26,6 +27,15 @@ def test_paper_values():
     assert preset.n_fourier == 100
     assert (preset.mean_variance, preset.safe_centre) == (Uniform(0.5, 0.5), Uniform(0.5, 0.5))
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
+
+
+def test_dad_has_a_gradient_where_it_is_short():
+    preset = PRESETS["dad-2d"].replace(max_budget=5, n_kernels=8, hidden=16, embedding=16)
+    torch.manual_seed(0)
+    step = Step(preset.network(), preset)
+    score, _, norm = step(next(Supply(preset, torch.Generator().manual_seed(3))))
+    assert score < np.log(201)
+    assert norm > 0.1
 
 
 def test_noise_may_be_most_of_an_output_without_a_safety_function():
