@@ -31,8 +31,9 @@ _HOPELESS = 0.5
 # All rows of a small pool are asked.
 _SMALL = 2048
 
-# A policy with more than this share of unsafe queries in its validation counts on rechecked rows.
-_BOLD = 0.05
+# A policy with more than this share of unsafe queries in its validation counts on rows that are
+# rechecked, and by this probability at least.
+_BOLD, _ENOUGH = 0.05, 0.9
 
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
@@ -605,7 +606,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
 
     def _propose_in_turn(self, *asked):
-        if asked[-1] is None or not self.pool_safety:
+        if asked[-1] is None or (self.pool_safety or 0) < _ENOUGH:
             self._warn_of_boldness(asked[2].shape[1])
         return super()._propose_in_turn(*asked)
 
@@ -614,8 +615,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         if share > _BOLD:
             warn_user(
                 f"in its validation {share:.0%} of this policy's queries were unsafe; it is meant "
-                "for a pool with pool_safety, by which rows are rechecked before they are "
-                "proposed. Without, take another policy.",
+                f"for a pool with pool_safety of {_ENOUGH} or more, by which rows are rechecked "
+                "before they are proposed. Without, take another policy.",
                 SafetyWarning,
             )
 

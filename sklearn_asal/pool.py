@@ -6,8 +6,11 @@ from scipy.spatial import cKDTree
 from .exceptions import PoolExhaustedError
 from .space import finite_array
 
-# Two points are the same measurement when no coordinate differs by more, at unit scale.
-_SAME = 1e-9
+# Two points are the same measurement when no coordinate differs by more, at unit scale: a row that
+# comes back in single precision or with six digits is still that row.
+_SAME = 2e-6
+# What a row may lie beyond the bounds, by rounding.
+_ROUNDING = 1e-9
 # Rows that are quicker compared with all observations than these are looked up.
 _FEW = 64
 # One in so many rows is in the next coarser selection; the coarsest has less than these squared.
@@ -39,7 +42,7 @@ class CandidatePool:
 
     Notes
     -----
-    A row is spent when an observation equals it, up to 1e-9 of the width of the
+    A row is spent when an observation equals it, up to 2e-6 of the width of the
     bounds in each feature. One observation spends one row: of two equal rows,
     the second is left for a repetition.
 
@@ -73,7 +76,7 @@ class CandidatePool:
         limits = (*box.lower, *box.upper, *weights)
         indexed = self._indexed  # read once: another thread may replace it
         if indexed is None or indexed[0] != limits:
-            rows = np.flatnonzero(~box.outside(self.X, tolerance=_SAME))
+            rows = np.flatnonzero(~box.outside(self.X, tolerance=_ROUNDING))
             trees, points = [], None
             if len(rows):
                 points = box.to_unit(self.X[rows])

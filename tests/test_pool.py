@@ -113,6 +113,17 @@ def test_near_rows_of_a_spread_selection(selection):
     np.testing.assert_array_equal(view.near(X[0], 40, selection)[0], indices[:40])
 
 
+@pytest.mark.parametrize("rounded", [lambda x: x.astype("f4"), lambda x: np.round(x, 6)])
+def test_a_row_that_comes_back_rounded_is_spent(rounded):
+    pool, box = CandidatePool(np.random.default_rng(0).random((200, 2))), Box(None, 2)
+    observed, indices = np.empty((0, 2)), []
+    for _ in range(30):
+        index, row = PoolView(pool, box, observed).nearest(np.array([0.3, 0.6]))
+        indices.append(index)
+        observed = np.vstack([observed, rounded(row)])
+    assert len(set(indices)) == 30
+
+
 def test_weights_may_change_between_queries():
     """One pool serves queriers that weigh the features in different ways."""
     pool, box, none = CandidatePool([[0.0, 0.5], [0.3, 0.0]]), Box(None, 2), np.empty((0, 2))
@@ -160,10 +171,10 @@ def test_one_observation_spends_one_of_equal_rows():
 def test_what_counts_as_equal():
     pool = CandidatePool([[0.5, 0.5]])
     box = Box(None, 2)
-    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-10]])).n_left == 0
-    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-8]])).n_left == 1
+    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-6]])).n_left == 0
+    assert PoolView(pool, box, np.array([[0.5, 0.5 + 1e-5]])).n_left == 1
     # Of two rows that close the nearer one is spent.
-    pair = CandidatePool([[0.5, 0.5 + 4e-10], [0.5, 0.5]])
+    pair = CandidatePool([[0.5, 0.5 + 4e-7], [0.5, 0.5]])
     np.testing.assert_array_equal(PoolView(pair, box, np.array([[0.5, 0.5]])).indices, [0])
 
 

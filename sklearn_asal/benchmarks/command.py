@@ -41,7 +41,7 @@ def add_arguments(bench):
         "--queries", type=positive, dest="n_queries", help="default: each task's own number"
     )
     run.add_argument("--every", type=positive, help="queries between two RMSEs; default: 1")
-    run.add_argument("--policy", help="policy file for asal and aal; default: the shipped ones")
+    run.add_argument("--policy", help="name or file, for asal and aal; default: the shipped ones")
     run.add_argument("--pool-size", type=positive, help="of the task fluid; default: 1000000")
     run.add_argument("--data-home", help="folder of the data files")
     run.add_argument(
@@ -88,6 +88,7 @@ def _task_name(text):
 
 
 def _run(arguments):
+    from ..policies.checkpoint import locate, resolve
     from .methods import SUITES
     from .runner import QUICK, run_cells
     from .summary import markdown, short, summarise
@@ -103,6 +104,10 @@ def _run(arguments):
     for name in ("seeds", "n_queries", "every", "pool_size"):
         if getattr(arguments, name) is not None:
             options[name] = getattr(arguments, name)
+    policy = arguments.policy
+    if policy is not None:
+        name, safe = resolve(policy)
+        policy = locate(name, safe=safe)
     # By default each task gets the methods of its own suite.
     plan = (
         [(tasks, arguments.methods)]
@@ -118,7 +123,7 @@ def _run(arguments):
                 methods,
                 jobs=arguments.jobs,
                 backend=arguments.backend,
-                policy=arguments.policy,
+                policy=policy,
                 data_home=arguments.data_home,
                 **options,
             )

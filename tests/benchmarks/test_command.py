@@ -98,7 +98,7 @@ def test_status_is_that_of_this_run(tmp_path, capsys):
     [
         (["--suite", "al", "--tasks", "townsend"], "townsend is not of the suite 'al'"),
         (["--tasks", "sinus", "--methods", "asal"], "none of the methods asal fits"),
-        (["--tasks", "sinus", "--policy", "no-such-file"], "there is no file"),
+        (["--tasks", "sinus", "--policy", "no-such-file"], "neither a preset"),
         (["--tasks", "no_such_module:task"], "the module no_such_module cannot be imported"),
     ],
 )
