@@ -132,11 +132,10 @@ def _add_info(commands):
 
 def _info(arguments):
     from . import __version__
-    from .policies.checkpoint import locate, read_header, resolve, shipped
+    from .policies.checkpoint import locate, locate_any, read_header, shipped
 
     if arguments.policy is not None:
-        name, safe = resolve(arguments.policy)
-        path = locate(name, safe=safe)
+        path = locate_any(arguments.policy)
         print(f"file: {path}", *_facts(read_header(path)), sep="\n")
         return
     print(f"sklearn-asal {__version__}")

@@ -605,10 +605,11 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         if level != level:
             raise ValueError("pool_safety must be between 0 and 1 or None, got nan.")
 
-    def _propose_in_turn(self, *asked):
-        if asked[-1] is None or (self.pool_safety or 0) < _ENOUGH:
-            self._warn_of_boldness(asked[2].shape[1])
-        return super()._propose_in_turn(*asked)
+    def _propose_in_turn(self, campaign, n_observed, X, *asked):
+        *_, candidates = asked
+        if candidates is None or (self.pool_safety or 0) < _ENOUGH:
+            self._warn_of_boldness(X.shape[1])
+        return super()._propose_in_turn(campaign, n_observed, X, *asked)
 
     def _warn_of_boldness(self, n_features):
         share = (self._load(n_features)[1].get("validation") or {}).get("unsafe_share") or 0
@@ -645,6 +646,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 if n == _THEN and selection == 0 and most < _HOPELESS * self.pool_safety:
                     continue  # the next look reaches farther
                 rows, points = view.near(point, n, selection)
+                if not len(rows):
+                    continue  # all of this selection are spent
                 safe = processes.probability_safe(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 best = enough[0] if len(enough) else safe.argmax()

@@ -4,9 +4,11 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal import AmortizedSafeQuerier, recheck
+from sklearn_asal import AmortizedSafeQuerier, CandidatePool, recheck
 from sklearn_asal.exceptions import SafetyWarning
+from sklearn_asal.pool import PoolView
 from sklearn_asal.recheck import FACTORS, NOISES, Factors, MarginProcesses, typical_lengthscale
+from sklearn_asal.space import Box
 
 from .queriers import policy_file
 
@@ -144,6 +146,19 @@ def test_a_large_pool_is_searched_far_and_wide():
     # Few rows are asked, so it is not quite the nearest.
     nearest = np.linalg.norm(spread[safe] - proposal, axis=1).min()
     assert np.linalg.norm(taken - proposal) < 1.5 * nearest
+
+
+def test_a_selection_may_be_spent():
+    """Rows of a large pool are still found where all of its coarsest selection are measured."""
+    pool = CandidatePool(rng.random((3000, 2)))
+    view = PoolView(pool, Box(None, 2), X)
+    coarsest = view.near(X[0], len(pool), view.n_selections - 1)[1]
+    X_ = np.vstack([X, coarsest])
+    margin = np.append(MARGIN, np.zeros(len(coarsest)))
+    querier = AmortizedSafeQuerier(policy_file(True), pool_safety=1.0)
+    with pytest.warns(SafetyWarning, match="the safest of those near"):
+        point = querier.query(X_, margin, margin, pool=pool)
+    assert not (coarsest == point).all(axis=1).any()
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _task_name(text):
 
 
 def _run(arguments):
-    from ..policies.checkpoint import locate, resolve
+    from ..policies.checkpoint import locate_any
     from .methods import SUITES
     from .runner import QUICK, run_cells
     from .summary import markdown, short, summarise
@@ -104,10 +104,7 @@ def _run(arguments):
     for name in ("seeds", "n_queries", "every", "pool_size"):
         if getattr(arguments, name) is not None:
             options[name] = getattr(arguments, name)
-    policy = arguments.policy
-    if policy is not None:
-        name, safe = resolve(policy)
-        policy = locate(name, safe=safe)
+    policy = None if arguments.policy is None else locate_any(arguments.policy)
     # By default each task gets the methods of its own suite.
     plan = (
         [(tasks, arguments.methods)]

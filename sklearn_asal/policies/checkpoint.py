@@ -215,6 +215,15 @@ def load_any(name_or_path):
     return load_policy(name, safe=safe)
 
 
+def locate_any(name_or_path):
+    """The file of a policy of either kind, given by a preset's name or by its path.
+
+    Raises what :func:`resolve` does.
+    """
+    name, safe = resolve(name_or_path)
+    return locate(name, safe=safe)
+
+
 def resolve(name_or_path):
     """Name or path, and kind, of a policy given by a preset's name or by its path.
 
