@@ -18,17 +18,21 @@ from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
-from .recheck import MarginProcesses, typical_lengthscale
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
+from .typical import TypicalProcesses, typical_lengthscale
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
-# Rows of a pool that are asked whether they are safe; mostly the first few are enough.
-_FIRST, _THEN = 4, 64
-# If none of the first has this part of the probability that is asked for, the next are left out.
-_HOPELESS = 0.5
-# All rows of a small pool are asked.
+# Of so many rows of a pool the best one is taken; the more features, the farther the nearest is
+# from the proposal anyway. Of more than 16 rows, one in eight will do.
+_NEAR = {1: 1, 2: 4, 3: 16}
+_MANY = 16
+# Smaller pools have no eighth row to spare.
+_SPARE = 512
+# Where none of these is safe enough, the next look is at so many,
+_THEN = 64
+# and the last one of a small pool at all rows.
 _SMALL = 2048
 
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
@@ -43,7 +47,7 @@ _LARGEST = 1e6
 
 # What past calls learned, so that the next need not: policies in use, by the parameters that
 # chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
-# factors for the rechecks of rows. None is part of a querier's state.
+# factors for the choice of rows. None is part of a querier's state.
 _in_use = {}
 _scaled = weakref.WeakKeyDictionary()
 _campaigns = weakref.WeakKeyDictionary()
@@ -298,6 +302,9 @@ class _PolicyQuerier(BaseQuerier):
         return known[1]
 
     def _check_setup(self, n_features, budget=None):
+        choice = self.pool_choice
+        if not isinstance(choice, str) or choice not in ("uncertain", "nearest"):
+            raise ValueError(f"pool_choice must be 'uncertain' or 'nearest', got {choice!r}.")
         longest = self._load(n_features)[1]["max_budget"]
         if budget is not None and budget > longest:
             warn_user(_too_large(budget, longest), DataScaleWarning)
@@ -315,6 +322,26 @@ class _PolicyQuerier(BaseQuerier):
         scale = typical_lengthscale(self._load(n_features)[1], "lengthscale")
         # One for all features is none: only ratios matter.
         return None if np.ndim(scale) == 0 else scale.min() / scale
+
+    def _pick(self, view, point, X, y, margin):
+        n, selection = _first_look(view, X.shape[1])
+        if n == 1 or self.pool_choice == "nearest":
+            return view.nearest(point)
+        rows, points = view.near(point, n, selection)
+        if not len(rows):  # this selection is spent
+            return view.nearest(point)
+        with one_thread():
+            variance, _ = self._processes(X, y, "lengthscale").predict(points)
+        best = variance.argmax()
+        return int(rows[best]), points[best]
+
+    def _processes(self, X, values, function):
+        """What tells rows of a pool from each other; ``values`` may have more after those of X."""
+        lengthscale = typical_lengthscale(self._load(X.shape[1])[1], function)
+        known = _factors.get(self)
+        processes = TypicalProcesses(X, values[: len(X)], lengthscale, known)
+        _factors[self] = processes.factors
+        return processes
 
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
@@ -338,10 +365,14 @@ class _PolicyQuerier(BaseQuerier):
         if self in _campaigns:  # queries and tells take turns
             # The next query's share of the work, for a controller waits for queries. Should it
             # fail, that query will say so: the data are told.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), one_thread():
+                _, *history = self._at_unit_scale(self.X_, self.y_, self.z_)
                 tokens = self._tokens(self._load(self.n_features_in_)[0])
-                with tokens.lock, one_thread():
-                    tokens.of(*self._at_unit_scale(self.X_, self.y_, self.z_)[1:])
+                with tokens.lock:
+                    tokens.of(*history)
+                factors = _factors.get(self)  # of queries with a pool
+                if factors is not None:
+                    _factors[self] = factors.of(history[0], factors.lengthscale)
         return self
 
     tell.__doc__ = BaseQuerier.tell.__doc__
@@ -358,6 +389,12 @@ class _CampaignTokens(Tokens):
             self._known = self(self.runtime.rows(*history, _LARGEST))
             self._history = history
         return self._known
+
+
+def _first_look(view, n_features):
+    """Of how many rows of a pool the best is taken, and in which selection."""
+    n = _NEAR.get(n_features)
+    return (n, 0) if n else (_MANY, int(view.n_rows >= _SPARE))
 
 
 def _plain(histories):
@@ -443,6 +480,11 @@ class AmortizedQuerier(_PolicyQuerier):
         ``(y - y_loc) / y_scale`` should have about zero mean and unit variance
         over the domain. "auto": mean and standard deviation of the outputs at
         hand, anew at each query.
+    pool_choice : {"uncertain", "nearest"}, default="uncertain"
+        Which row of a pool is taken for the policy's proposal. "uncertain": of the nearest ones
+        (4 with two features, 16 with three; from four features on, 16 among every eighth row)
+        the one whose output is least certain, by Gaussian processes with typical
+        hyperparameters. "nearest": the nearest.
 
     Attributes
     ----------
@@ -485,11 +527,13 @@ class AmortizedQuerier(_PolicyQuerier):
         random_state=None,
         y_loc=0.0,
         y_scale=1.0,
+        pool_choice="uncertain",
     ):
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
         )
         self.policy = policy
+        self.pool_choice = pool_choice
 
 
 class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
@@ -531,11 +575,15 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         measurements at hand from the limit. With several limits, columns of
         ``z``, a row's margin is the smallest, each in units of its own scale.
     pool_safety : float or None, default=0.95
-        With a pool, the row taken is the nearest to the policy's proposal that is measured as
-        safe with this probability, by Gaussian processes on the margins. Of more than 2,048 rows,
-        the 64 nearest are looked at, then the 64 nearest of every eighth row, of every 64th and
-        so on. Where none is safe enough, the safest of these is taken, with a warning.
-        None takes the nearest row whatever it is.
+        With a pool, the row taken is measured as safe with this probability, by Gaussian processes
+        on the margins with typical hyperparameters. Where none of the rows near to the policy's
+        proposal is, the 64 nearest are looked at, then all; of more than 2,048 rows, the 64
+        nearest of every eighth row, of every 64th and so on. Where none is safe enough, the
+        safest of these is taken, with a warning. None takes the nearest row whatever it is.
+    pool_choice : {"uncertain", "nearest"}, default="uncertain"
+        Which of the rows that are safe enough is taken. "uncertain": of the nearest ones (4 with
+        two features, 16 with three; from four features on, 16 among every eighth row) the one
+        whose margin is least certain, by the same processes. "nearest": the nearest.
 
     Attributes
     ----------
@@ -586,6 +634,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         y_scale=1.0,
         z_scale=1.0,
         pool_safety=0.95,
+        pool_choice="uncertain",
     ):
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -595,6 +644,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         self.safe_when = safe_when
         self.z_scale = z_scale
         self.pool_safety = pool_safety
+        self.pool_choice = pool_choice
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
@@ -635,26 +685,24 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             )
         return found
 
-    def _pick(self, view, point, X, margin):
+    def _pick(self, view, point, X, y, margin):
         if not self.pool_safety:
             return view.nearest(point)
-        lengthscale, most = typical_lengthscale(self._load(X.shape[1])[1]), -1.0
+        most = -1.0
         with one_thread():
-            processes = MarginProcesses(X, margin[: len(X)], lengthscale, _factors.get(self))
-            _factors[self] = processes.factors
-            for n, selection in self._looks(view):
-                if n == _THEN and selection == 0 and most < _HOPELESS * self.pool_safety:
-                    continue  # the next look reaches farther
+            processes = self._processes(X, margin, "safety_lengthscale")
+            for n, selection in _looks(view, X.shape[1]):
                 rows, points = view.near(point, n, selection)
                 if not len(rows):
                     continue  # all of this selection are spent
-                safe = processes.probability_safe(points)
+                variance, safe = processes.predict(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
-                best = enough[0] if len(enough) else safe.argmax()
+                if len(enough):
+                    first = 0 if self.pool_choice == "nearest" else variance[enough].argmax()
+                    return int(rows[enough[first]]), points[enough[first]]
+                best = safe.argmax()
                 if safe[best] > most:
                     most, taken = safe[best], (int(rows[best]), points[best])
-                if len(enough):
-                    return taken
         warn_user(
             f"no row of the pool near to a proposal is safe with probability "
             f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
@@ -662,8 +710,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         )
         return taken
 
-    def _looks(self, view):
-        """How many rows are looked at, and in which selection, one look after the other."""
-        if view.n_rows <= _SMALL:
-            return (_FIRST, 0), (_THEN, 0), (_SMALL, 0)
-        return (_FIRST, 0), *((_THEN, selection) for selection in range(view.n_selections))
+
+def _looks(view, n_features):
+    """How many rows are looked at, and in which selection, one look after the other."""
+    n, selection = _first_look(view, n_features)
+    if view.n_rows <= _SMALL:
+        return (n, selection), (_THEN, 0), (_SMALL, 0)
+    return (n, selection), *((_THEN, i) for i in range(selection + 1, view.n_selections))

@@ -253,12 +253,12 @@ class BaseQuerier(BaseEstimator):
             ``self.budget - n_told_`` for a campaign and ``self.budget`` for
             data passed here.
         pool : array-like of shape (n_candidates, n_features) or CandidatePool, default=None
-            The only points that may be proposed. The one nearest to the free
-            proposal is returned, by Euclidean distance with the bounds scaled
-            to the unit cube (and for policies of one system, each feature by
-            its typical lengthscale), among rows inside the bounds that are not among
-            the observations (see :class:`CandidatePool`); of safe policies, among
-            those that are safe enough (``pool_safety``).
+            The only points that may be proposed: rows inside the bounds that are
+            not among the observations (see :class:`CandidatePool`). The one nearest to
+            the free proposal is returned, by Euclidean distance with the bounds scaled
+            to the unit cube; of policies, the least certain of those near to it
+            (``pool_choice``) that are safe enough (``pool_safety``), features weighed by
+            their typical lengthscales where a policy is of one system.
         n_queries : int, default=1
             Number of points. They are chosen one after another; each enters the
             history of the next with the outcome of the observation nearest to
@@ -356,7 +356,7 @@ class BaseQuerier(BaseEstimator):
             if min(values) < 0 or max(values) > 1:
                 point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
-                index, point = self._pick(view, point, X[:observed], margin)
+                index, point = self._pick(view, point, X[:observed], y, margin)
                 view.spend(point)
                 indices.append(index)
             points.append(point)
@@ -372,10 +372,10 @@ class BaseQuerier(BaseEstimator):
         """What a distance along each feature counts when a row is sought for a point."""
         return None
 
-    def _pick(self, view, point, X, margin):
+    def _pick(self, view, point, X, y, margin):
         """The row of a pool that is taken for a point, and the row itself, at unit scale.
 
-        ``X`` and the first of ``margin`` are what was observed, without guesses.
+        ``X`` and the first of ``y`` and ``margin`` are what was observed, without guesses.
         """
         return view.nearest(point)
 

@@ -1,4 +1,4 @@
-"""Whether rows of a pool near to a proposal are safe: Gaussian processes that need no fitting."""
+"""What is known of rows of a pool: Gaussian processes that need no fitting."""
 
 import copy
 
@@ -10,7 +10,7 @@ from scipy.special import ndtr
 # What the typical lengthscale is multiplied by, and noise standard deviations at unit scale.
 FACTORS = (0.5, 1.0, 2.0)
 NOISES = (0.03, 0.1, 0.3)
-# Margins beyond this are not at unit scale, and would let the evidence overflow.
+# Values beyond this are not at unit scale, and would let the evidence overflow.
 LARGEST = 10.0
 # A weight that changes no probability.
 _NEGLIGIBLE = 1e-9
@@ -75,8 +75,8 @@ def _kernel(A, B):
     return np.exp(_SCALE * cdist(A, B, "sqeuclidean"))
 
 
-class MarginProcesses:
-    """Gaussian processes of the safety margin that need no fitting.
+class TypicalProcesses:
+    """Gaussian processes with the hyperparameters that are typical of what a policy was trained on.
 
     They have zero mean, unit variance and an RBF kernel, one for each pair of a factor on the
     lengthscale and a noise, weighted by their marginal likelihoods.
@@ -85,10 +85,10 @@ class MarginProcesses:
     ----------
     X : ndarray of shape (n, n_features)
         Observed inputs of the unit cube.
-    margin : ndarray of shape (n,)
-        Their safety margins at unit scale, safe from 0.
+    values : ndarray of shape (n,)
+        Their outputs or safety margins at unit scale.
     lengthscale : float or ndarray of shape (n_features,)
-        A typical one of safety functions.
+        The typical one.
     factors : Factors, optional
         Those of the first of these inputs, or of any others, to start from.
 
@@ -98,10 +98,10 @@ class MarginProcesses:
         Those of all inputs.
     """
 
-    def __init__(self, X, margin, lengthscale, factors=None):
+    def __init__(self, X, values, lengthscale, factors=None):
         self.factors = (factors or Factors(X, lengthscale)).of(X, lengthscale)
         whitener = self.factors.inverse
-        known = whitener @ np.clip(margin, -LARGEST, LARGEST)
+        known = whitener @ np.clip(values, -LARGEST, LARGEST)
         determinant = np.log(np.diagonal(whitener, axis1=-2, axis2=-1)).sum(-1)
         evidence = determinant - 0.5 * (known**2).sum(-1)
         weights = np.exp(evidence - evidence.max())
@@ -112,8 +112,8 @@ class MarginProcesses:
         self._factor, noise = np.divmod(kept, len(NOISES))
         self._noise = _NOISE[noise, 0]
 
-    def probability_safe(self, candidates):
-        """Probability that each candidate is measured as safe, averaged over hyperparameters.
+    def predict(self, candidates):
+        """What is known of candidates, averaged over hyperparameters.
 
         Parameters
         ----------
@@ -121,13 +121,19 @@ class MarginProcesses:
 
         Returns
         -------
-        ndarray of shape (m,)
+        variance : ndarray of shape (m,)
+            Of the function there.
+        positive : ndarray of shape (m,)
+            Probability that a measurement is positive; of a margin, that it is safe.
         """
         scale = self.factors.lengthscale
         V = self._whitener @ _kernel(self.factors.X / scale, candidates / scale)[self._factor]
-        variance = np.maximum(1 - (V**2).sum(axis=1), 0) + self._noise
+        variance = np.maximum(1 - (V**2).sum(axis=1), 0)
         mean = (self._known[:, None] @ V)[:, 0]
-        return self._weights @ ndtr(mean / np.sqrt(variance))
+        positive = self._weights @ ndtr(mean / np.sqrt(variance + self._noise))
+        # Of a mixture: what the processes do not know, and what they disagree on.
+        apart = mean - self._weights @ mean
+        return self._weights @ (variance + apart**2), positive
 
 
 def typical_lengthscale(header, function="safety_lengthscale"):

@@ -4,11 +4,12 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal import AmortizedSafeQuerier, CandidatePool, recheck
+from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, typical
+from sklearn_asal.amortized import _looks
 from sklearn_asal.exceptions import SafetyWarning
 from sklearn_asal.pool import PoolView
-from sklearn_asal.recheck import FACTORS, NOISES, Factors, MarginProcesses, typical_lengthscale
 from sklearn_asal.space import Box
+from sklearn_asal.typical import FACTORS, NOISES, Factors, TypicalProcesses, typical_lengthscale
 
 from .queriers import policy_file
 
@@ -20,18 +21,22 @@ MARGIN = np.sin(5 * X[:, 0]) + X[:, 1] - 0.5
 @pytest.mark.parametrize("lengthscale", [0.3, np.array([0.2, 0.5])])
 def test_average_of_scikit_learn_s_processes(lengthscale):
     candidates = rng.random((30, 2))
-    evidence, safe = [], []
+    evidence, means, variances, safe = [], [], [], []
     for factor in FACTORS:
         for noise in NOISES:
             kernel = RBF(factor * lengthscale) + WhiteKernel(noise**2)
             model = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, MARGIN)
             mean, std = model.predict(candidates, return_std=True)
             evidence.append(model.log_marginal_likelihood_value_)
+            means.append(mean)
+            variances.append(std**2 - noise**2)
             safe.append(norm.cdf(mean / std))
     weights = np.exp(np.array(evidence) - max(evidence))
-    expected = weights @ np.array(safe) / weights.sum()
-    result = MarginProcesses(X, MARGIN, lengthscale).probability_safe(candidates)
-    np.testing.assert_allclose(result, expected, atol=1e-7)
+    weights /= weights.sum()
+    variance, positive = TypicalProcesses(X, MARGIN, lengthscale).predict(candidates)
+    np.testing.assert_allclose(positive, weights @ safe, atol=1e-7)
+    square = weights @ (np.array(variances) + np.square(means))
+    np.testing.assert_allclose(variance, square - (weights @ means) ** 2, atol=1e-7)
 
 
 def test_factors_that_grow_are_those_made_anew():
@@ -53,16 +58,16 @@ def test_known_factors_are_not_made_again(monkeypatch):
     """Neither for the same inputs, nor for one more; whatever the margins."""
     querier = AmortizedSafeQuerier(policy_file(True), z_scale="auto").fit(X, MARGIN, MARGIN)
     querier.query(pool=X + 0.01)
-    monkeypatch.setattr(recheck, "dtrtri", None)
+    monkeypatch.setattr(typical, "dtrtri", None)
     querier.query(pool=X + 0.01)
     querier.tell([0.5, 0.5], 0.3, 0.5).query(pool=X + 0.01)
 
 
 def test_extreme_margins_stay_finite():
-    safe = MarginProcesses(
-        np.repeat(X, 2, axis=0), np.repeat(1e300 * MARGIN, 2), 0.3
-    ).probability_safe(X)
+    processes = TypicalProcesses(np.repeat(X, 2, axis=0), np.repeat(1e300 * MARGIN, 2), 0.3)
+    variance, safe = processes.predict(X)
     assert ((safe >= 0) & (safe <= 1)).all()
+    assert np.isfinite(variance).all()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,7 @@ def test_the_nearest_row_that_is_safe_enough_is_taken():
     pool = rng.random((400, 2))
     order = np.argsort(np.linalg.norm(pool - free, axis=1))
     near = order[:400]
-    safe = MarginProcesses(X, MARGIN, 0.3).probability_safe(pool[near])
+    _, safe = TypicalProcesses(X, MARGIN, 0.3).predict(pool[near])
     # A level that the nearest rows miss, one that none reaches, and none.
     level = np.sort(safe)[-20]
     assert safe[0] < level
@@ -94,9 +99,53 @@ def test_the_nearest_row_that_is_safe_enough_is_taken():
         (1.0, near[safe.argmax()]),
         (None, order[0]),
     ):
-        querier = AmortizedSafeQuerier(file, pool_safety=wanted)
+        querier = AmortizedSafeQuerier(file, pool_safety=wanted, pool_choice="nearest")
         _, index = querier.query(X, MARGIN, MARGIN, pool=pool, return_indices=True)
         assert index == [expected]
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_of_the_nearest_rows_the_least_certain_is_taken(safe):
+    """Of those that are safe enough."""
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    pool, lengthscale, taken = rng.random((300, 2)), 0.3, []
+    for seed in range(20):
+        shuffled = np.random.default_rng(seed).permutation(len(X))[:6]
+        margin = MARGIN[shuffled] + 0.5
+        history = X[shuffled], margin, margin
+        querier = kind(policy_file(safe), **({"pool_safety": 0.5} if safe else {}))
+        free = querier.query(*history)[0]
+        near = np.argsort(np.linalg.norm(pool - free, axis=1))[:4]
+        variance, positive = TypicalProcesses(*history[:2], lengthscale).predict(pool[near])
+        enough = positive >= 0.5 if safe else np.ones(4, dtype=bool)
+        if not enough.any():
+            continue
+        expected = near[enough][variance[enough].argmax()]
+        _, index = querier.query(*history, pool=pool, return_indices=True)
+        assert index == [expected]
+        taken.append(expected != near[0])
+    assert any(taken)
+
+
+def test_choice_of_rows_by_number_of_features():
+    looks = []
+    for n_features in (1, 2, 3, 4, 7):
+        for n in (100, 1000, 3000):
+            view = PoolView(
+                CandidatePool(rng.random((n, n_features))), Box(None, n_features), X[:0]
+            )
+            looks.append(_looks(view, n_features))
+    all_rows, few, many = ((64, 0), (2048, 0)), (16, 0), (16, 1)
+    assert looks[:3] == [((1, 0), *all_rows)] * 2 + [((1, 0), (64, 1), (64, 2))]
+    assert looks[3:6] == [((4, 0), *all_rows)] * 2 + [((4, 0), (64, 1), (64, 2))]
+    assert looks[6:9] == [(few, *all_rows)] * 2 + [(few, (64, 1), (64, 2))]
+    assert looks[9:12] == [(few, *all_rows), (many, *all_rows), (many, (64, 2))]
+    assert looks[12:] == looks[9:12]
+
+
+def test_bad_choice():
+    with pytest.raises(ValueError, match="pool_choice must be 'uncertain' or 'nearest', got 1"):
+        AmortizedQuerier(policy_file(False), pool_choice=1).query(X, MARGIN)
 
 
 def test_policies_of_one_system_weigh_the_features():
@@ -129,20 +178,21 @@ def test_a_measured_row_is_not_taken_again():
 
 def test_a_large_pool_is_searched_far_and_wide():
     """Where a hundred rows are nearer to the proposal than any that is safe."""
-    querier, rng = AmortizedSafeQuerier(policy_file(True)), np.random.default_rng(1)
+    querier = AmortizedSafeQuerier(policy_file(True), pool_choice="nearest")
+    rng = np.random.default_rng(1)
     free = querier.query(X, MARGIN, MARGIN)[0]
     X_, margin = np.vstack([X, free]), np.append(MARGIN, -1.0)
     proposal = querier.query(X_, margin, margin)[0]
     crowd = proposal + 1e-3 * rng.random((100, 2))
     spread = rng.random((100_000, 2))
-    processes = MarginProcesses(X_, margin, 0.3)
-    assert processes.probability_safe(crowd).max() < 0.95
+    processes = TypicalProcesses(X_, margin, 0.3)
+    assert processes.predict(crowd)[1].max() < 0.95
     _, index = querier.query(
         X_, margin, margin, pool=np.vstack([crowd, spread]), return_indices=True
     )
     assert index >= 100
-    taken, safe = spread[index - 100], processes.probability_safe(spread) >= 0.95
-    assert processes.probability_safe(taken) >= 0.95
+    taken, safe = spread[index - 100], processes.predict(spread)[1] >= 0.95
+    assert processes.predict(taken)[1] >= 0.95
     # Few rows are asked, so it is not quite the nearest.
     nearest = np.linalg.norm(spread[safe] - proposal, axis=1).min()
     assert np.linalg.norm(taken - proposal) < 1.5 * nearest
