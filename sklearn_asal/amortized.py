@@ -24,11 +24,11 @@ from .typical import TypicalProcesses, typical_lengthscale
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
-# Of so many rows of a pool the best one is taken; the more features, the farther the nearest is
-# from the proposal anyway. Of more than 16 rows, one in eight will do.
-_NEAR = {1: 1, 2: 4, 3: 16}
+# Of so many rows of a pool the best one is taken, by number of features: the more there are, the
+# farther is the nearest from the proposal anyway.
+_NEAR = {1: 1, 2: 4}
 _MANY = 16
-# Smaller pools have no eighth row to spare.
+# From three features on these are among every eighth row, but smaller pools have none to spare.
 _SPARE = 512
 # Where none of these is safe enough, the next look is at so many,
 _THEN = 64
@@ -482,9 +482,8 @@ class AmortizedQuerier(_PolicyQuerier):
         hand, anew at each query.
     pool_choice : {"uncertain", "nearest"}, default="uncertain"
         Which row of a pool is taken for the policy's proposal. "uncertain": of the nearest ones
-        (4 with two features, 16 with three; from four features on, 16 among every eighth row)
-        the one whose output is least certain, by Gaussian processes with typical
-        hyperparameters. "nearest": the nearest.
+        (4 with two features, from three on 16 among every eighth row) the one whose output is
+        least certain, by Gaussian processes with typical hyperparameters. "nearest": the nearest.
 
     Attributes
     ----------
@@ -582,8 +581,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         safest of these is taken, with a warning. None takes the nearest row whatever it is.
     pool_choice : {"uncertain", "nearest"}, default="uncertain"
         Which of the rows that are safe enough is taken. "uncertain": of the nearest ones (4 with
-        two features, 16 with three; from four features on, 16 among every eighth row) the one
-        whose margin is least certain, by the same processes. "nearest": the nearest.
+        two features, from three on 16 among every eighth row) the one whose margin is least
+        certain, by the same processes. "nearest": the nearest.
 
     Attributes
     ----------

@@ -132,6 +132,16 @@ class PoolView:
     @property
     def _spent(self):
         """Positions in the tree of the spent rows; worked out when somebody asks."""
+        n = len(self._observed)
+        if self._n_settled == n:
+            return self._settled
+        observed = self._observed.tobytes()
+        if not self._n_settled:
+            # The query before saw the first of these observations.
+            known, settled = self._answers.get("last", (b"", ()))
+            if observed.startswith(known):
+                self._settled = set(settled)
+                self._n_settled = len(known) * n // len(observed)
         for point in self._observed[self._n_settled :]:
             self._n_settled += 1
             same = [i for i in self._same(point) if i not in self._settled]
@@ -139,6 +149,7 @@ class PoolView:
                 self._settled.add(same[0])
             elif same:
                 self._settled.add(self._closest(point, same))
+        self._answers["last"] = observed, frozenset(self._settled)
         return self._settled
 
     def _same(self, point):

@@ -26,7 +26,7 @@ class ReaderRuntime(Runtime):
     once a campaign instead of once an observation.
     """
 
-    batch = 1024  # so that weights are read for more than a few campaigns
+    batch = 2048  # so that weights are read for more than a few campaigns
 
     def _fold(self, full, weights):
         """Prepare the constants; everything in float64 until the end."""
@@ -242,14 +242,14 @@ class ReaderRuntime(Runtime):
         hidden = _of_norms(h, W, b)
         h += np.maximum(hidden, ZERO, out=hidden) @ W2
 
-    def _of_budget(self, budget):
-        """What the budget adds to the state."""
+    def _of_budgets(self, budgets):
+        """What each adds to the state."""
         if self._budget is None:
-            return np.zeros(self._width)
+            return np.zeros((len(budgets), self._width))
         shift, factor, W, b, W2, b2 = self._budget
-        hidden = -((budget - shift) * factor * W[:, 0] + b)
-        part = b2 - W2 @ _negative_silu(hidden)
-        return part - part.mean()
+        hidden = -(np.outer((budgets - shift) * factor, W[:, 0]) + b)
+        part = b2 - _negative_silu(hidden) @ W2.T
+        return part - part.mean(axis=1, keepdims=True)
 
 
 def _of_norms(h, W, b):

@@ -65,7 +65,10 @@ class Runtime:
         self._by_root = full["pooling"] == "sqrt"
         weights = {name: np.asarray(value, np.float64) for name, value in weights.items()}
         self._fold(full, weights)
-        self._budgets = {}
+        # Those of training at once; a campaign meets each but one time.
+        budgets = np.arange(1.0, 1 + min(full["max_budget"], _MEMO))
+        parts = self._of_budgets(budgets).astype(self.dtype)
+        self._budgets = dict(zip(budgets.tolist(), parts, strict=True))
         self._local = threading.local()
 
     def decide(self, budget, tokens):
@@ -139,7 +142,7 @@ class Runtime:
             return np.array([self._budget_part(one) for one in budget.tolist()])
         part = self._budgets.get(budget)
         if part is None:
-            part = self._of_budget(budget).astype(self.dtype)
+            part = self._of_budgets(np.array([budget]))[0].astype(self.dtype)
             if len(self._budgets) < _MEMO:
                 self._budgets[budget] = part
         return part

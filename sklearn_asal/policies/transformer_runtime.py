@@ -171,12 +171,12 @@ class TransformerRuntime(Runtime):
             rows[1, ..., -1] = margin
         return clipped(rows, largest, self.dtype)
 
-    def _of_budget(self, budget):
-        """What the budget adds to the head's hidden layer."""
+    def _of_budgets(self, budgets):
+        """What each adds to the head's hidden layer."""
         if self._budget is None:
-            return self._bias
+            return np.tile(self._bias, (len(budgets), 1))
         shift, factor, W, b, W2, b2 = self._budget
-        hidden = np.logaddexp(0, (budget - shift) * factor * W[0] + b)
+        hidden = np.logaddexp(0, np.outer((budgets - shift) * factor, W[0]) + b)
         return hidden @ W2 + b2
 
     def _attend(self, tokens, mask, careful):
