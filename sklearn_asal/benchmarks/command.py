@@ -72,7 +72,7 @@ def add_arguments(bench):
         "--many", type=positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
     )
     latency.add_argument(
-        "--pool", type=positive, metavar="ROWS", help="instead, nearest rows of a random pool"
+        "--pool", type=positive, metavar="ROWS", help="instead, a campaign on a random pool"
     )
     latency.set_defaults(run=_latency)
 
@@ -172,12 +172,12 @@ def _latency(arguments):
         print(f"propose_many: {rate:.0f} proposals/s at 25 observations")
         return
     if arguments.pool:
-        index, seconds = latency.pool_latency(arguments.pool, n_features)
-        us = 1e6 * seconds
-        print(
-            f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s; nearest row left "
-            f"p50 {np.median(us):.0f} us, p99 {np.percentile(us, 99):.0f} us"
-        )
+        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
+        print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
+        for name, part in zip(("nearest row left", "query()"), seconds, strict=True):
+            p50, p99 = np.percentile(1e3 * part, (50, 99))
+            print(f"; {name} p50 {p50:.3f} ms, p99 {p99:.3f} ms", end="")
+        print()
         return
     results = {}
     for name, prepare in latency.methods(policy, safe, n_features).items():

@@ -185,10 +185,26 @@ def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
     return campaigns / (time.perf_counter() - start)
 
 
-def pool_latency(rows, n_features, calls=100, seed=0):
-    """Seconds to index a random pool, and of each search for its nearest row not measured.
+def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
+    """How long a random pool takes.
 
-    The campaign has 10 observations at first and one more in each call.
+    Parameters
+    ----------
+    policy, safe
+        See :func:`methods`.
+    rows, n_features : int
+        Of the pool.
+    calls, seed : int
+        The campaign has 10 observations at first, around the centre, and one more in each call.
+
+    Returns
+    -------
+    index : float
+        Seconds to index the pool.
+    nearest : ndarray of shape (calls,)
+        Seconds of each search for the nearest row that is left.
+    query : ndarray of shape (calls,)
+        Seconds of each ``query``.
     """
     from ..pool import PoolView
     from ..space import Box
@@ -199,14 +215,28 @@ def pool_latency(rows, n_features, calls=100, seed=0):
     start = time.perf_counter()
     PoolView(pool, box, observed)
     index = time.perf_counter() - start
-    seconds = np.empty(calls)
+    nearest = np.empty(calls)
     for i in range(calls):
         point = rng.random(n_features)
         start = time.perf_counter()
         _, row = PoolView(pool, box, observed).nearest(point)
-        seconds[i] = time.perf_counter() - start
+        nearest[i] = time.perf_counter() - start
         observed = np.vstack([observed, row])
-    return index, seconds
+
+    def measured(x):
+        # The safe region is a ball that holds about half of the box.
+        return np.cos(4 * x).mean(axis=1), 2 - 24 * np.square(x - 0.5).mean(axis=1)
+
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
+    first = rng.uniform(0.4, 0.6, (10, n_features))
+    querier.fit(first, *measured(first))
+    query = np.empty(calls)
+    for i in range(calls):
+        start = time.perf_counter()
+        x = querier.query(pool=pool)
+        query[i] = time.perf_counter() - start
+        querier.tell(x, *measured(x))
+    return index, nearest, query
 
 
 def table(results, deadline_ms):

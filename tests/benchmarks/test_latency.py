@@ -44,7 +44,9 @@ def test_batches_and_pools(policy, capsys):
     assert bench("--policy", policy(True), "--many", 30) == 0
     assert "proposals/s at 25 observations" in capsys.readouterr().out
     assert bench("--policy", policy(True), "--pool", 500) == 0
-    assert "pool of 500 x 2: indexed in" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "pool of 500 x 2: indexed in" in printed
+    assert "query() p50" in printed
 
 
 def test_share_over_the_deadline():
