@@ -235,6 +235,8 @@ class _PolicyQuerier(BaseQuerier):
         if not isinstance(policy, (str, os.PathLike)):
             return self._look_up(n_features)[0]
         key = policy, self._safe, n_features, checkpoint._weights()
+        if policy == "auto":
+            key += (self.budget if isinstance(self.budget, Real) else None,)
         found = _in_use.get(key)
         if found is not None:
             loaded, path, version = found
@@ -249,6 +251,16 @@ class _PolicyQuerier(BaseQuerier):
         _in_use[key] = found = self._look_up(n_features)
         return found[0]
 
+    def _general(self, n_features):
+        """Name of the policy for any system; that for long campaigns, if such is the budget."""
+        name, names = f"{n_features}d", checkpoint.shipped(self._safe)
+        longer = f"{name}-long"
+        if longer in names and isinstance(self.budget, Real):
+            _, header = checkpoint.load_runtime(name, safe=self._safe)
+            if self.budget > header["max_budget"]:
+                return longer
+        return name
+
     def _warn_of_boldness(self, n_features):
         """Warn of a policy that is too bold for free proposals; safe policies only."""
 
@@ -258,7 +270,7 @@ class _PolicyQuerier(BaseQuerier):
         if isinstance(policy, str) and policy == "auto":
             names = checkpoint.shipped(self._safe)
             # A policy of one system, such as "7d-fluid", is only taken by its name.
-            policy = f"{n_features}d"
+            policy = self._general(n_features)
             if policy not in names:
                 offer = ", ".join(f"{name!r} for {size} features" for name, size in names.items())
                 special = [name for name, size in names.items() if size == n_features]
@@ -307,7 +319,7 @@ class _PolicyQuerier(BaseQuerier):
             raise ValueError(f"pool_choice must be 'uncertain' or 'nearest', got {choice!r}.")
         longest = self._load(n_features)[1]["max_budget"]
         if budget is not None and budget > longest:
-            warn_user(_too_large(budget, longest), DataScaleWarning)
+            warn_user(self._too_large(budget, longest), DataScaleWarning)
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
@@ -315,8 +327,18 @@ class _PolicyQuerier(BaseQuerier):
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]
         if self.budget > longest:
-            found["budget"] = (DataScaleWarning, _too_large(self.budget, longest))
+            found["budget"] = (DataScaleWarning, self._too_large(self.budget, longest))
         return found
+
+    def _too_large(self, budget, longest):
+        longer = f"{self.policy}-long"
+        remedy = f" Policy {longer!r} was trained for more."
+        return (
+            f"budget={budget} is more than the {longest:g} queries that the policy was trained "
+            f"for; its plan for {longest:g} is stretched over them."
+            + remedy
+            * (longer in checkpoint.shipped(self._safe))
+        )
 
     def _pool_weights(self, n_features):
         scale = typical_lengthscale(self._load(n_features)[1], "lengthscale")
@@ -435,13 +457,6 @@ def _safe_centre(header):
     return centre.get("low", 0.5), centre.get("high", 0.5)
 
 
-def _too_large(budget, longest):
-    return (
-        f"budget={budget} is more than the {longest:g} queries that the policy was trained for; "
-        f"its plan for {longest:g} is stretched over them."
-    )
-
-
 def _left(header, left, n_observed):
     """The budget that a policy is told."""
     longest, n_init = header["max_budget"], header.get("n_init", 1)
@@ -464,7 +479,8 @@ class AmortizedQuerier(_PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features.
+        policy for the number of features, such as "2d", or "2d-long" for a ``budget`` beyond
+        what "2d" was trained for.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -548,7 +564,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features.
+        policy for the number of features, such as "2d", or "2d-long" for a ``budget`` beyond
+        what "2d" was trained for.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -690,7 +707,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         most = -1.0
         with one_thread():
             processes = self._processes(X, margin, "safety_lengthscale")
-            for n, selection in _looks(view, X.shape[1]):
+            for n, selection in _looks(view, X.shape[1], self.pool_choice):
                 rows, points = view.near(point, n, selection)
                 if not len(rows):
                     continue  # all of this selection are spent
@@ -710,9 +727,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         return taken
 
 
-def _looks(view, n_features):
+def _looks(view, n_features, choice):
     """How many rows are looked at, and in which selection, one look after the other."""
-    n, selection = _first_look(view, n_features)
+    n, selection = (_MANY, 0) if choice == "nearest" else _first_look(view, n_features)
     if view.n_rows <= _SMALL:
         return (n, selection), (_THEN, 0), (_SMALL, 0)
     return (n, selection), *((_THEN, i) for i in range(selection + 1, view.n_selections))

@@ -130,6 +130,22 @@ def test_budgets_beyond_training_are_warned_of():
         querier.propose_many([(X, Y), (X, Y)], budgets=[10, 50])
 
 
+def test_long_campaigns_have_a_policy_of_their_own():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataScaleWarning)
+        long = AmortizedQuerier(budget=100).fit(X, Y)
+        short = AmortizedQuerier(budget=30).fit(X, Y)
+    assert long.policy_header_["max_budget"] == 100
+    assert short.policy_header_["max_budget"] == 30
+    for querier, name in ((long, "2d-long"), (short, "2d")):
+        expected = AmortizedQuerier(name).query(X, Y, budget=querier.budget)
+        np.testing.assert_array_equal(querier.query(), expected)
+    changed = clone(long).set_params(budget=30).fit(X, Y)
+    assert changed.policy_header_ == short.policy_header_
+    with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
+        AmortizedQuerier("2d", budget=100).fit(X, Y)
+
+
 def test_swapping_the_classes_changes_nothing_else():
     for querier in AmortizedQuerier(policy_file(False)), AmortizedSafeQuerier(policy_file(True)):
         querier.fit(X, Y, Z).tell(X[0], Y[0], Z[0])

@@ -134,7 +134,8 @@ def test_choice_of_rows_by_number_of_features():
             view = PoolView(
                 CandidatePool(rng.random((n, n_features))), Box(None, n_features), X[:0]
             )
-            looks.append(_looks(view, n_features))
+            looks.append(_looks(view, n_features, "uncertain"))
+            assert _looks(view, n_features, "nearest")[0] == (16, 0)
     all_rows, few, many = ((64, 0), (2048, 0)), (16, 0), (16, 1)
     assert looks[:3] == [((1, 0), *all_rows)] * 2 + [((1, 0), (64, 1), (64, 2))]
     assert looks[3:6] == [((4, 0), *all_rows)] * 2 + [((4, 0), (64, 1), (64, 2))]
