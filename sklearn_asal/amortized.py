@@ -34,6 +34,8 @@ _SPARE = 512
 _THEN = 64
 # and the last one of a small pool at all rows.
 _SMALL = 2048
+# Of more observations, so many nearest ones are asked about rows.
+_HEARD = 500
 
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
 # rechecked, and by this probability at least.
@@ -332,12 +334,11 @@ class _PolicyQuerier(BaseQuerier):
 
     def _too_large(self, budget, longest):
         longer = f"{self.policy}-long"
-        remedy = f" Policy {longer!r} was trained for more."
+        known = longer in checkpoint.shipped(self._safe)
+        remedy = f" Policy {longer!r} was trained for more." if known else ""
         return (
             f"budget={budget} is more than the {longest:g} queries that the policy was trained "
-            f"for; its plan for {longest:g} is stretched over them."
-            + remedy
-            * (longer in checkpoint.shipped(self._safe))
+            f"for; its plan for {longest:g} is stretched over them.{remedy}"
         )
 
     def _pool_weights(self, n_features):
@@ -353,15 +354,22 @@ class _PolicyQuerier(BaseQuerier):
         if not len(rows):  # this selection is spent
             return view.nearest(point)
         with one_thread():
-            variance, _ = self._processes(X, y, "lengthscale").predict(points)
+            variance, _ = self._processes(point, X, y, "lengthscale").predict(points)
         best = variance.argmax()
         return int(rows[best]), points[best]
 
-    def _processes(self, X, values, function):
-        """What tells rows of a pool from each other; ``values`` may have more after those of X."""
+    def _processes(self, point, X, values, function):
+        """What tells rows near a point from each other.
+
+        ``values`` may have more after those of ``X``.
+        """
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1], function)
-        known = _factors.get(self)
-        processes = TypicalProcesses(X, values[: len(X)], lengthscale, known)
+        values = values[: len(X)]
+        if len(X) > _HEARD:
+            away = np.square((X - point) / lengthscale).sum(axis=1)
+            near = np.sort(np.argpartition(away, _HEARD)[:_HEARD])
+            return TypicalProcesses(X[near], values[near], lengthscale)
+        processes = TypicalProcesses(X, values, lengthscale, _factors.get(self))
         _factors[self] = processes.factors
         return processes
 
@@ -393,7 +401,7 @@ class _PolicyQuerier(BaseQuerier):
                 with tokens.lock:
                     tokens.of(*history)
                 factors = _factors.get(self)  # of queries with a pool
-                if factors is not None:
+                if factors is not None and len(self.X_) <= _HEARD:
                     _factors[self] = factors.of(history[0], factors.lengthscale)
         return self
 
@@ -706,7 +714,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             return view.nearest(point)
         most = -1.0
         with one_thread():
-            processes = self._processes(X, margin, "safety_lengthscale")
+            processes = self._processes(point, X, margin, "safety_lengthscale")
             for n, selection in _looks(view, X.shape[1], self.pool_choice):
                 rows, points = view.near(point, n, selection)
                 if not len(rows):

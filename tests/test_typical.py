@@ -4,7 +4,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, typical
+from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, amortized, typical
 from sklearn_asal.amortized import _looks
 from sklearn_asal.exceptions import SafetyWarning
 from sklearn_asal.pool import PoolView
@@ -141,6 +141,21 @@ def test_choice_of_rows_by_number_of_features():
     assert looks[3:6] == [((4, 0), *all_rows)] * 2 + [((4, 0), (64, 1), (64, 2))]
     assert looks[6:9] == [(few, *all_rows), (many, *all_rows), (many, (64, 2))]
     assert looks[9:] == looks[6:9]
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
+    """The far ones would change nothing."""
+    many = np.random.default_rng(1).random((700, 2))
+    margin = np.sin(5 * many[:, 0]) + many[:, 1] + 1
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy_file(safe))
+    data, pool = (many, margin, margin), rng.random((2000, 2))
+    near = querier.fit(*data).query(pool=pool)
+    np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
+    querier.tell(near, 1.0, 1.0).query(pool=pool)
+    assert querier not in amortized._factors
+    monkeypatch.setattr(amortized, "_HEARD", 1000)
+    np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
 
 
 def test_bad_choice():
