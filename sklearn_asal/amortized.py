@@ -18,6 +18,7 @@ from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
+from .pool import STRIDE
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
 from .typical import TypicalProcesses, typical_lengthscale
@@ -27,15 +28,22 @@ _CENTRAL = 0.2
 # Of so many rows of a pool the best one is taken, by number of features: the more there are, the
 # farther is the nearest from the proposal anyway.
 _NEAR = {1: 1, 2: 4}
-_MANY = 16
-# From three features on these are among every eighth row, but smaller pools have none to spare.
+# From three features on so many of every eighth row: these are spread as all rows are, and most
+# campaigns need no others. Smaller pools have none to spare, and some campaigns use them up: then
+# every eighth of the nearest rows.
+_MANY, _THINNED = 16, 8
 _SPARE = 512
 # Where none of these is safe enough, the next look is at so many,
 _THEN = 64
-# and the last one of a small pool at all rows.
-_SMALL = 2048
+# and the last one at so many: of a small pool all.
+_LAST = 2048
+# If none of the first has this part of the probability that is asked for, looks that reach
+# farther come first.
+_HOPELESS = 0.5
+# Variances that differ by less are those of equal rows.
+_TIED = 1e-9
 # Of more observations, so many nearest ones are asked about rows.
-_HEARD = 500
+_HEARD = 256
 
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
 # rechecked, and by this probability at least.
@@ -321,7 +329,7 @@ class _PolicyQuerier(BaseQuerier):
             raise ValueError(f"pool_choice must be 'uncertain' or 'nearest', got {choice!r}.")
         longest = self._load(n_features)[1]["max_budget"]
         if budget is not None and budget > longest:
-            warn_user(self._too_large(budget, longest), DataScaleWarning)
+            warn_user(self._too_large(budget, longest, n_features), DataScaleWarning)
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
@@ -329,12 +337,14 @@ class _PolicyQuerier(BaseQuerier):
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]
         if self.budget > longest:
-            found["budget"] = (DataScaleWarning, self._too_large(self.budget, longest))
+            found["budget"] = (DataScaleWarning, self._too_large(self.budget, longest, X.shape[1]))
         return found
 
-    def _too_large(self, budget, longest):
-        longer = f"{self.policy}-long"
-        known = longer in checkpoint.shipped(self._safe)
+    def _too_large(self, budget, longest, n_features):
+        longer = f"{n_features}d-long"
+        known = self.policy in ("auto", f"{n_features}d") and longer in checkpoint.shipped(
+            self._safe
+        )
         remedy = f" Policy {longer!r} was trained for more." if known else ""
         return (
             f"budget={budget} is more than the {longest:g} queries that the policy was trained "
@@ -346,30 +356,29 @@ class _PolicyQuerier(BaseQuerier):
         # One for all features is none: only ratios matter.
         return None if np.ndim(scale) == 0 else scale.min() / scale
 
-    def _pick(self, view, point, X, y, margin):
-        n, selection = _first_look(view, X.shape[1])
-        if n == 1 or self.pool_choice == "nearest":
+    def _pick(self, view, point, n_observed, X, y, margin):
+        look = _first_look(view, X.shape[1])
+        if look[0] == 1 or self.pool_choice == "nearest":
             return view.nearest(point)
-        rows, points = view.near(point, n, selection)
-        if not len(rows):  # this selection is spent
+        _, points = _look(view, point, *look)
+        if not len(points):  # this selection is spent
             return view.nearest(point)
         with one_thread():
-            variance, _ = self._processes(point, X, y, "lengthscale").predict(points)
-        best = variance.argmax()
-        return int(rows[best]), points[best]
+            processes = self._processes(point, n_observed, X, y, "lengthscale")
+            variance, _ = processes.predict(points)
+        return view.nearest(points[_first_of_the_largest(variance)])
 
-    def _processes(self, point, X, values, function):
-        """What tells rows near a point from each other.
-
-        ``values`` may have more after those of ``X``.
-        """
+    def _processes(self, point, n_observed, X, values, function):
+        """What tells rows near a point from each other."""
         lengthscale = typical_lengthscale(self._load(X.shape[1])[1], function)
-        values = values[: len(X)]
-        if len(X) > _HEARD:
+        X, pending = X[:n_observed], X[n_observed:]
+        values = values[:n_observed]
+        if n_observed > _HEARD:
             away = np.square((X - point) / lengthscale).sum(axis=1)
             near = np.sort(np.argpartition(away, _HEARD)[:_HEARD])
-            return TypicalProcesses(X[near], values[near], lengthscale)
-        processes = TypicalProcesses(X, values, lengthscale, _factors.get(self))
+            return TypicalProcesses(X[near], values[near], lengthscale, pending=pending)
+        known = _factors.get(self)
+        processes = TypicalProcesses(X, values, lengthscale, known, pending)
         _factors[self] = processes.factors
         return processes
 
@@ -422,9 +431,23 @@ class _CampaignTokens(Tokens):
 
 
 def _first_look(view, n_features):
-    """Of how many rows of a pool the best is taken, and in which selection."""
+    """Of how many rows of a pool the best is taken, see :func:`_look`."""
     n = _NEAR.get(n_features)
-    return (n, 0) if n else (_MANY, int(view.n_rows >= _SPARE))
+    if n:
+        return n, 0, 1
+    if view.n_rows >= _SPARE and view.has_left(_MANY, 1):
+        return _MANY, 1, 1
+    return _MANY * _THINNED, 0, _THINNED
+
+
+def _look(view, point, n, selection, step):
+    """Every so many of the nearest rows of a selection, see :meth:`PoolView.near`."""
+    rows, points = view.near(point, n, selection)
+    return rows[::step], points[::step]
+
+
+def _first_of_the_largest(variance):
+    return np.flatnonzero(variance >= variance.max() - _TIED)[0]
 
 
 def _plain(histories):
@@ -487,8 +510,8 @@ class AmortizedQuerier(_PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features, such as "2d", or "2d-long" for a ``budget`` beyond
-        what "2d" was trained for.
+        policy for the number of features, such as "2d", or "2d-long" if this querier's ``budget``
+        is beyond what "2d" was trained for.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -505,9 +528,11 @@ class AmortizedQuerier(_PolicyQuerier):
         over the domain. "auto": mean and standard deviation of the outputs at
         hand, anew at each query.
     pool_choice : {"uncertain", "nearest"}, default="uncertain"
-        Which row of a pool is taken for the policy's proposal. "uncertain": of the nearest ones
-        (4 with two features, from three on 16 among every eighth row) the one whose output is
-        least certain, by Gaussian processes with typical hyperparameters. "nearest": the nearest.
+        Which row of a pool is taken for the policy's proposal. "uncertain": of some near ones
+        the one whose output is least certain, by Gaussian processes with typical hyperparameters.
+        Of how many: with one feature 1, with two 4, from three on 16 of every eighth row; if there
+        are less than 512 rows, or of every eighth less than 16 left, every eighth of the 128
+        nearest. "nearest": the nearest.
 
     Attributes
     ----------
@@ -572,8 +597,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features, such as "2d", or "2d-long" for a ``budget`` beyond
-        what "2d" was trained for.
+        policy for the number of features.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -602,12 +626,14 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         With a pool, the row taken is measured as safe with this probability, by Gaussian processes
         on the margins with typical hyperparameters. Where none of the rows near to the policy's
         proposal is, the 64 nearest are looked at, then all; of more than 2,048 rows, the 64
-        nearest of every eighth row, of every 64th and so on. Where none is safe enough, the
-        safest of these is taken, with a warning. None takes the nearest row whatever it is.
+        nearest of every eighth row, of every 64th and so on, at last 2,048. Where none is safe
+        enough, the safest of these is taken, with a warning. None takes the nearest row whatever
+        it is.
     pool_choice : {"uncertain", "nearest"}, default="uncertain"
-        Which of the rows that are safe enough is taken. "uncertain": of the nearest ones (4 with
-        two features, from three on 16 among every eighth row) the one whose margin is least
-        certain, by the same processes. "nearest": the nearest.
+        Which of the rows that are safe enough is taken. "uncertain": of some near ones
+        the one whose margin is least certain, by the same processes. Of how many: with one feature
+        1, with two 4, from three on 16 of every eighth row; if there are less than 512 rows, or of
+        every eighth less than 16 left, every eighth of the 128 nearest. "nearest": the nearest.
 
     Attributes
     ----------
@@ -709,35 +735,44 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             )
         return found
 
-    def _pick(self, view, point, X, y, margin):
+    def _pick(self, view, point, n_observed, X, y, margin):
         if not self.pool_safety:
             return view.nearest(point)
-        most = -1.0
+        uncertain, most = self.pool_choice == "uncertain", -1.0
+        looks = _looks(view, X.shape[1], uncertain)
         with one_thread():
-            processes = self._processes(point, X, margin, "safety_lengthscale")
-            for n, selection in _looks(view, X.shape[1], self.pool_choice):
-                rows, points = view.near(point, n, selection)
-                if not len(rows):
+            processes = self._processes(point, n_observed, X, margin, "safety_lengthscale")
+            while looks:
+                _, points = _look(view, point, *looks.pop(0))
+                if not len(points):
                     continue  # all of this selection are spent
                 variance, safe = processes.predict(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
-                    first = 0 if self.pool_choice == "nearest" else variance[enough].argmax()
-                    return int(rows[enough[first]]), points[enough[first]]
-                best = safe.argmax()
-                if safe[best] > most:
-                    most, taken = safe[best], (int(rows[best]), points[best])
+                    first = _first_of_the_largest(variance[enough]) if uncertain else 0
+                    return view.nearest(points[enough[first]])
+                if most < 0 and safe.max() < _HOPELESS * self.pool_safety:
+                    looks = _farther_first(looks)
+                if safe.max() > most:
+                    most, taken = safe.max(), points[safe.argmax()]
         warn_user(
             f"no row of the pool near to a proposal is safe with probability "
             f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
             SafetyWarning,
         )
-        return taken
+        return view.nearest(taken)
 
 
-def _looks(view, n_features, choice):
-    """How many rows are looked at, and in which selection, one look after the other."""
-    n, selection = (_MANY, 0) if choice == "nearest" else _first_look(view, n_features)
-    if view.n_rows <= _SMALL:
-        return (n, selection), (_THEN, 0), (_SMALL, 0)
-    return (n, selection), *((_THEN, i) for i in range(selection + 1, view.n_selections))
+def _looks(view, n_features, uncertain):
+    """Looks one after the other, see :func:`_look`."""
+    first = _first_look(view, n_features) if uncertain else (_MANY, 0, 1)
+    coarser = range(view.n_selections if view.n_rows > _LAST else 1)
+    # As many rows as the last look takes are in this selection, and it reaches the farthest.
+    widest = max(int(np.log(view.n_rows / _LAST) / np.log(STRIDE)), 0)
+    return [first, *((_THEN, selection, 1) for selection in coarser), (_LAST, widest, 1)]
+
+
+def _farther_first(looks):
+    """The nearest two only where the others find nothing."""
+    *looks, last = looks
+    return [*looks[2:], *looks[:2], last]

@@ -356,7 +356,7 @@ class BaseQuerier(BaseEstimator):
             if min(values) < 0 or max(values) > 1:
                 point = np.minimum(np.maximum(point, 0.0), 1.0)
             if view is not None:
-                index, point = self._pick(view, point, X[:observed], y, margin)
+                index, point = self._pick(view, point, observed, X, y, margin)
                 view.spend(point)
                 indices.append(index)
             points.append(point)
@@ -372,10 +372,10 @@ class BaseQuerier(BaseEstimator):
         """What a distance along each feature counts when a row is sought for a point."""
         return None
 
-    def _pick(self, view, point, X, y, margin):
+    def _pick(self, view, point, n_observed, X, y, margin):
         """The row of a pool that is taken for a point, and the row itself, at unit scale.
 
-        ``X`` and the first of ``y`` and ``margin`` are what was observed, without guesses.
+        After the first ``n_observed``, what belongs to ``X`` are guesses.
         """
         return view.nearest(point)
 

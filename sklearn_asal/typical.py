@@ -97,6 +97,9 @@ class TypicalProcesses:
         The typical one.
     factors : Factors, optional
         Those of the first of these inputs, or of any others, to start from.
+    pending : ndarray of shape (n_pending, n_features), optional
+        Inputs that will be observed, too. They make the function there less uncertain, but are no
+        evidence of its values.
 
     Attributes
     ----------
@@ -104,7 +107,7 @@ class TypicalProcesses:
         Those of all inputs.
     """
 
-    def __init__(self, X, values, lengthscale, factors=None):
+    def __init__(self, X, values, lengthscale, factors=None, pending=()):
         self.factors = (factors or Factors(X, lengthscale)).of(X, lengthscale)
         whitener = self.factors.inverse
         known = whitener @ np.clip(values, -LARGEST, LARGEST)
@@ -114,6 +117,11 @@ class TypicalProcesses:
         weights /= weights.sum()
         # Mostly a few processes explain the data, and the others are not worth their time.
         kept = np.flatnonzero(weights > _NEGLIGIBLE)
+        self._X, self._n_observed = X, len(X)
+        if len(pending):
+            self._X = np.vstack([X, pending])
+            # The first rows of the larger factors are the smaller ones.
+            whitener = self.factors.of(self._X, lengthscale).inverse
         self._weights, self._whitener, self._known = weights[kept], whitener[kept], known[kept]
         self._factor, noise = np.divmod(kept, len(NOISES))
         self._noise = _NOISE[noise, 0]
@@ -128,15 +136,18 @@ class TypicalProcesses:
         Returns
         -------
         variance : ndarray of shape (m,)
-            Of the function there.
+            Of the function there, once all that is pending is observed.
         positive : ndarray of shape (m,)
             Probability that a measurement is positive; of a margin, that it is safe.
         """
         scale = self.factors.lengthscale
-        V = self._whitener @ _kernel(self.factors.X / scale, candidates / scale)[self._factor]
-        variance = np.maximum(1 - (V**2).sum(axis=1), 0)
-        mean = (self._known[:, None] @ V)[:, 0]
+        V = self._whitener @ _kernel(self._X / scale, candidates / scale)[self._factor]
+        known = V[:, : self._n_observed]
+        variance = np.maximum(1 - (known**2).sum(axis=1), 0)
+        mean = (self._known[:, None] @ known)[:, 0]
         positive = self._weights @ ndtr(mean / np.sqrt(variance + self._noise))
+        if self._n_observed < len(self._X):
+            variance = np.maximum(1 - (V**2).sum(axis=1), 0)
         # Of a mixture: what the processes do not know, and what they disagree on.
         apart = mean - self._weights @ mean
         return self._weights @ (variance + apart**2), positive

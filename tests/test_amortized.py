@@ -144,6 +144,8 @@ def test_long_campaigns_have_a_policy_of_their_own():
     assert changed.policy_header_ == short.policy_header_
     with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
         AmortizedQuerier("2d", budget=100).fit(X, Y)
+    with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
+        AmortizedQuerier().query(X, Y, budget=100)
 
 
 def test_swapping_the_classes_changes_nothing_else():

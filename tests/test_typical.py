@@ -5,7 +5,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, amortized, typical
-from sklearn_asal.amortized import _looks
+from sklearn_asal.amortized import _farther_first, _looks
 from sklearn_asal.exceptions import SafetyWarning
 from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
@@ -128,19 +128,102 @@ def test_of_the_nearest_rows_the_least_certain_is_taken(safe):
 
 
 def test_choice_of_rows_by_number_of_features():
-    looks = []
+    looks = {}
     for n_features in (1, 2, 3, 7):
-        for n in (100, 1000, 3000):
-            view = PoolView(
-                CandidatePool(rng.random((n, n_features))), Box(None, n_features), X[:0]
+        for n in (511, 3000, 20_000):
+            pool = CandidatePool(rng.random((n, n_features)))
+            view = PoolView(pool, Box(None, n_features), np.empty((0, n_features)))
+            first, *looks[n] = _looks(view, n_features, True)
+            assert first == {1: (1, 0, 1), 2: (4, 0, 1)}.get(
+                n_features, (16, 1, 1) if n > 511 else (128, 0, 8)
             )
-            looks.append(_looks(view, n_features, "uncertain"))
-            assert _looks(view, n_features, "nearest")[0] == (16, 0)
-    all_rows, few, many = ((64, 0), (2048, 0)), (16, 0), (16, 1)
-    assert looks[:3] == [((1, 0), *all_rows)] * 2 + [((1, 0), (64, 1), (64, 2))]
-    assert looks[3:6] == [((4, 0), *all_rows)] * 2 + [((4, 0), (64, 1), (64, 2))]
-    assert looks[6:9] == [(few, *all_rows), (many, *all_rows), (many, (64, 2))]
-    assert looks[9:] == looks[6:9]
+            spent = view.near(np.zeros(n_features), n, 1)[1]
+            for left, chosen in ((16, (16, 1, 1)), (15, (128, 0, 8))):
+                observed = PoolView(pool, Box(None, n_features), spent[left:])
+                if n_features > 2 and n > 511:
+                    assert _looks(observed, n_features, True)[0] == chosen
+            assert _looks(view, n_features, False) == [(16, 0, 1), *looks[n]]
+    near, all_rows = [(64, 0, 1), (64, 1, 1)], (2048, 0, 1)
+    assert looks[511] == [near[0], all_rows]
+    assert looks[3000] == [*near, (64, 2, 1), all_rows]
+    assert looks[20_000] == [*near, (64, 2, 1), (64, 3, 1), (2048, 1, 1)]
+    assert _farther_first(looks[511]) == looks[511]
+    assert _farther_first(looks[3000]) == [(64, 2, 1), *near, all_rows]
+
+
+@pytest.mark.parametrize("n_features", [2, 3])
+@pytest.mark.parametrize("safe", [True, False])
+def test_every_row_of_a_pool_is_found(n_features, safe):
+    """Also where a selection is spent, and equal rows one after the other."""
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    centre = np.full((1, n_features), 0.5)
+    pool = CandidatePool(np.repeat(0.3 + 0.4 * rng.random((10, n_features)), 3, axis=0))
+    querier = kind(f"{n_features}d", budget=60) if n_features == 2 or safe else kind("2d")
+    if querier.policy == "2d":
+        centre, pool = centre[:, :2], CandidatePool(pool.X[:, :2])
+    querier.fit(centre, [0.0], [1.0])
+    found = []
+    for _ in range(10):
+        points, rows = querier.query(pool=pool, n_queries=3, return_indices=True)
+        found += rows.tolist()
+        querier.tell(points, points.sum(axis=1) - 1, np.ones(3))
+    assert sorted(found) == list(range(30))
+    # The first of equal rows comes first.
+    assert all(found.index(i) < found.index(i + 1) for i in range(29) if i % 3 < 2)
+
+
+def test_no_selection_is_the_last_resort():
+    pool = CandidatePool(np.random.default_rng(0).random((2100, 3)))
+    querier = AmortizedSafeQuerier("3d", budget=300).fit([[0.5, 0.5, 0.5]], [0.0], [1.0])
+    view = PoolView(pool, Box(None, 3), np.empty((0, 3)))
+    spent = np.vstack([view.near(np.zeros(3), 300, selection)[1] for selection in (1, 2)])
+    querier.tell(spent, np.zeros(len(spent)), np.ones(len(spent)))
+    point = querier.query(pool=pool)
+    assert not (spent == point).all(axis=1).any()
+
+
+def test_what_is_safe_is_found_before_the_warning(recwarn):
+    """Whether or not a pool is searched in selections."""
+    centre = np.full(3, 0.5)
+
+    def margin(x):
+        return 1 - np.square(x - 0.5).sum(axis=1) / (3 * 0.16**2)
+
+    rows = np.random.default_rng(2).random((2100, 3))
+    for n in (2048, 2049, 2100):
+        querier = AmortizedSafeQuerier("3d", budget=20)
+        first = centre + 0.05 * np.random.default_rng(3).standard_normal((5, 3))
+        querier.fit(first, first.sum(axis=1) - 1.5, margin(first))
+        for _ in range(20):
+            x = querier.query(pool=rows[:n])
+            querier.tell(x, x.sum(axis=1) - 1.5, margin(x))
+    assert not any("the safest of those near" in str(warning.message) for warning in recwarn)
+
+
+@pytest.mark.parametrize("known", [3, 12])
+def test_pending_inputs_only_lessen_the_variance(known):
+    """As if each had been observed to be what was expected there."""
+    candidates, pending = rng.random((20, 2)), rng.random((4, 2))
+    plain = TypicalProcesses(X[:known], MARGIN[:known], 0.3)
+    waiting = TypicalProcesses(X[:known], MARGIN[:known], 0.3, pending=pending)
+    np.testing.assert_allclose(plain.predict(candidates)[1], waiting.predict(candidates)[1])
+    assert len(waiting.factors.X) == known
+    variances = []
+    for i in range(len(plain._weights)):
+        factor = FACTORS[plain._factor[i]]
+        kernel = RBF(factor * 0.3) + WhiteKernel(plain._noise[i, 0])
+        everything = np.vstack([X[:known], pending])
+        model = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0)
+        model.fit(everything, np.zeros(known + 4))
+        small = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0)
+        mean = small.fit(X[:known], MARGIN[:known]).predict(candidates)
+        std = model.predict(candidates, return_std=True)[1]
+        variances.append((std**2 - plain._noise[i, 0], mean))
+    parts, means = map(np.array, zip(*variances, strict=True))
+    spread = np.square(means - plain._weights @ means)
+    np.testing.assert_allclose(
+        waiting.predict(candidates)[0], plain._weights @ (parts + spread), atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("safe", [True, False])

@@ -172,6 +172,8 @@ def _latency(arguments):
         print(f"propose_many: {rate:.0f} proposals/s at 25 observations")
         return
     if arguments.pool:
+        if arguments.pool < 200:
+            raise ValueError(f"--pool must be at least 200, got {arguments.pool}.")
         index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
         print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
         for name, part in zip(("nearest row left", "query()"), seconds, strict=True):

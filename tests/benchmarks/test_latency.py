@@ -47,6 +47,8 @@ def test_batches_and_pools(policy, capsys):
     printed = capsys.readouterr().out
     assert "pool of 500 x 2: indexed in" in printed
     assert "query() p50" in printed
+    assert bench("--policy", policy(True), "--pool", 100) == 1
+    assert "--pool must be at least 200" in capsys.readouterr().err
 
 
 def test_share_over_the_deadline():
