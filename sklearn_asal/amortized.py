@@ -766,13 +766,16 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 def _looks(view, n_features, uncertain):
     """Looks one after the other, see :func:`_look`."""
     first = _first_look(view, n_features) if uncertain else (_MANY, 0, 1)
-    coarser = range(view.n_selections if view.n_rows > _LAST else 1)
     # As many rows as the last look takes are in this selection, and it reaches the farthest.
     widest = max(int(np.log(view.n_rows / _LAST) / np.log(STRIDE)), 0)
-    return [first, *((_THEN, selection, 1) for selection in coarser), (_LAST, widest, 1)]
+    selections = [0]
+    if view.n_rows > _LAST:
+        _, start, _ = first
+        selections = [*range(start, view.n_selections), *range(start)]
+    return [first, *((_THEN, selection, 1) for selection in selections), (_LAST, widest, 1)]
 
 
 def _farther_first(looks):
-    """The nearest two only where the others find nothing."""
-    *looks, last = looks
-    return [*looks[2:], *looks[:2], last]
+    """The nearest one only where the others find nothing."""
+    nearest, *others, last = looks
+    return [*others, nearest, last]

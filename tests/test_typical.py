@@ -142,13 +142,14 @@ def test_choice_of_rows_by_number_of_features():
                 observed = PoolView(pool, Box(None, n_features), spent[left:])
                 if n_features > 2 and n > 511:
                     assert _looks(observed, n_features, True)[0] == chosen
-            assert _looks(view, n_features, False) == [(16, 0, 1), *looks[n]]
-    near, all_rows = [(64, 0, 1), (64, 1, 1)], (2048, 0, 1)
-    assert looks[511] == [near[0], all_rows]
-    assert looks[3000] == [*near, (64, 2, 1), all_rows]
-    assert looks[20_000] == [*near, (64, 2, 1), (64, 3, 1), (2048, 1, 1)]
+            if n_features < 3:
+                assert _looks(view, n_features, False)[1:] == looks[n]
+    near, middle, far, all_rows = *((64, i, 1) for i in range(3)), (2048, 0, 1)
+    assert looks[511] == [near, all_rows]
+    assert looks[3000] == [middle, far, near, all_rows]
+    assert looks[20_000] == [middle, far, (64, 3, 1), near, (2048, 1, 1)]
     assert _farther_first(looks[511]) == looks[511]
-    assert _farther_first(looks[3000]) == [(64, 2, 1), *near, all_rows]
+    assert _farther_first(looks[3000]) == [far, near, middle, all_rows]
 
 
 @pytest.mark.parametrize("n_features", [2, 3])
