@@ -360,7 +360,7 @@ class _PolicyQuerier(BaseQuerier):
         look = _first_look(view, X.shape[1])
         if look[0] == 1 or self.pool_choice == "nearest":
             return view.nearest(point)
-        _, points = _look(view, point, *look)
+        points = _look(view, point, *look)
         if not len(points):  # this selection is spent
             return view.nearest(point)
         with one_thread():
@@ -442,8 +442,7 @@ def _first_look(view, n_features):
 
 def _look(view, point, n, selection, step):
     """Every so many of the nearest rows of a selection, see :meth:`PoolView.near`."""
-    rows, points = view.near(point, n, selection)
-    return rows[::step], points[::step]
+    return view.near(point, n, selection)[1][::step]
 
 
 def _first_of_the_largest(variance):
@@ -743,7 +742,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         with one_thread():
             processes = self._processes(point, n_observed, X, margin, "safety_lengthscale")
             while looks:
-                _, points = _look(view, point, *looks.pop(0))
+                points = _look(view, point, *looks.pop(0))
                 if not len(points):
                     continue  # all of this selection are spent
                 variance, safe = processes.predict(points)
