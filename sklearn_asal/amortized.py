@@ -366,7 +366,7 @@ class _PolicyQuerier(BaseQuerier):
         with one_thread():
             processes = self._processes(point, n_observed, X, y, "lengthscale")
             variance, _ = processes.predict(points)
-        return view.nearest(points[_first_of_the_largest(variance)])
+        return view.equal(points[_first_of_the_largest(variance)])
 
     def _processes(self, point, n_observed, X, values, function):
         """What tells rows near a point from each other."""
@@ -749,7 +749,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
                     first = _first_of_the_largest(variance[enough]) if uncertain else 0
-                    return view.nearest(points[enough[first]])
+                    return view.equal(points[enough[first]])
                 if most < 0 and safe.max() < _HOPELESS * self.pool_safety:
                     looks = _farther_first(looks)
                 if safe.max() > most:
@@ -759,7 +759,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
             SafetyWarning,
         )
-        return view.nearest(taken)
+        return view.equal(taken)
 
 
 def _looks(view, n_features, uncertain):

@@ -275,6 +275,13 @@ class PoolView:
                 return self._rows[left], self._points[left]
             k = min(2 * k, tree.n)  # rarely are spent rows among the nearest
 
+    def equal(self, row):
+        """The first row left that equals a row left, as :meth:`nearest` returns it."""
+        same = self._same(row)
+        if len(same) != 1:
+            return self.nearest(row)
+        return int(self._rows[same[0]]), self._points[same[0]].copy()
+
     def nearest(self, point):
         """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.
 

@@ -55,6 +55,16 @@ def test_nearest_equals_brute_force(X, observed, point, weights):
         np.testing.assert_array_equal(row, X[expected])
 
 
+def test_equal_rows_are_left_one_after_the_other():
+    pool, box = CandidatePool([[0.1, 0.2], [0.5, 0.5], [0.1, 0.2]]), Box(None, 2)
+    for observed, expected in (([], 0), ([[0.1, 0.2]], 2), ([[0.5, 0.5]], 0)):
+        view = PoolView(pool, box, np.reshape(observed, (-1, 2)))
+        index, row = view.equal(pool.X[2])
+        assert index == expected
+        np.testing.assert_array_equal(row, pool.X[2])
+    assert PoolView(pool, box, pool.X[:1]).equal(pool.X[1])[0] == 1
+
+
 @settings(deadline=None)
 @given(seed=st.integers(0, 10**6), n_features=st.integers(1, 7), n=st.integers(1, 300))
 def test_nearest_of_many_campaigns_equals_brute_force(seed, n_features, n):
