@@ -18,7 +18,6 @@ from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
 from .policies import checkpoint
 from .policies.runtime import Tokens
-from .pool import STRIDE
 from .space import Box, is_auto
 from .surrogates.threads import one_thread
 from .typical import TypicalProcesses, typical_lengthscale
@@ -361,8 +360,6 @@ class _PolicyQuerier(BaseQuerier):
         if look[0] == 1 or self.pool_choice == "nearest":
             return view.nearest(point)
         points = _look(view, point, *look)
-        if not len(points):  # this selection is spent
-            return view.nearest(point)
         with one_thread():
             processes = self._processes(point, n_observed, X, y, "lengthscale")
             variance, _ = processes.predict(points)
@@ -765,8 +762,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 def _looks(view, n_features, uncertain):
     """Looks one after the other, see :func:`_look`."""
     first = _first_look(view, n_features) if uncertain else (_MANY, 0, 1)
-    # As many rows as the last look takes are in this selection, and it reaches the farthest.
-    widest = max(int(np.log(view.n_rows / _LAST) / np.log(STRIDE)), 0)
+    # Of those with as many rows as the last look takes, this selection reaches the farthest.
+    enough = (i for i in range(view.n_selections) if view.has_left(_LAST, i))
+    widest = max(enough, default=0)
     selections = [0]
     if view.n_rows > _LAST:
         _, start, _ = first

@@ -14,7 +14,7 @@ _ROUNDING = 1e-9
 # Rows that are quicker compared with all observations than these are looked up.
 _FEW = 64
 # One in so many rows is in the next coarser selection; the coarsest has less than these squared.
-STRIDE = 8
+_STRIDE = 8
 # Observations whose equals in a pool are remembered.
 _REMEMBERED = 10_000
 
@@ -87,8 +87,8 @@ class CandidatePool:
                 data = points if (weights == 1).all() else points * weights
                 trees = [cKDTree(data, balanced_tree=False, leafsize=24)]
                 # In the order of leaves, every so many rows are spread as all of them are.
-                while len(data) > STRIDE**2:
-                    data = data[::STRIDE]
+                while len(data) > _STRIDE**2:
+                    data = data[::_STRIDE]
                     trees.append(cKDTree(data))
             indexed = self._indexed = (limits, trees, points, rows, {})
         return indexed[1:]
@@ -229,9 +229,10 @@ class PoolView:
 
     def has_left(self, n, selection):
         """Whether so many rows of a selection are left, see :meth:`near`."""
-        size, step = self._trees[selection].n, STRIDE**selection
-        if size - len(self._observed) >= n:
-            return True
+        size, step = self._trees[selection].n, _STRIDE**selection
+        # Each observation spends one row at most, so counting them is rarely needed.
+        if size < n or size - len(self._observed) >= n:
+            return size >= n
         return size - sum(i % step == 0 for i in self._spent) >= n
 
     @property
@@ -264,7 +265,7 @@ class PoolView:
             No row is left.
         """
         self._check_left()
-        tree, stride = self._trees[selection], STRIDE**selection
+        tree, stride = self._trees[selection], _STRIDE**selection
         k = min(n, tree.n)
         while True:
             distances, found = tree.query(point * self._weights, k=k)

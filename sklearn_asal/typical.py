@@ -104,7 +104,7 @@ class TypicalProcesses:
     Attributes
     ----------
     factors : Factors
-        Those of all inputs.
+        Those of ``X``.
     """
 
     def __init__(self, X, values, lengthscale, factors=None, pending=()):
