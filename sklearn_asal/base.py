@@ -256,9 +256,9 @@ class BaseQuerier(BaseEstimator):
             The only points that may be proposed: rows inside the bounds that are
             not among the observations (see :class:`CandidatePool`). The one nearest to
             the free proposal is returned, by Euclidean distance with the bounds scaled
-            to the unit cube; of policies, the least certain of those near to it
-            (``pool_choice``) that are safe enough (``pool_safety``), features weighed by
-            their typical lengthscales where a policy is of one system.
+            to the unit cube; of policies, the least certain of those near to it, or the most
+            informative of all (``pool_choice``), that are safe enough (``pool_safety``),
+            features weighed by their typical lengthscales where a policy is of one system.
         n_queries : int, default=1
             Number of points. They are chosen one after another; each enters the
             history of the next with the outcome of the observation nearest to

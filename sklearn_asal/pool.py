@@ -276,6 +276,33 @@ class PoolView:
                 return self._rows[left], self._points[left]
             k = min(2 * k, tree.n)  # rarely are spent rows among the nearest
 
+    def spread(self, n, start=0.5):
+        """About ``n`` rows from all over the pool, spent or not, at unit scale; all of a small one.
+
+        Parameters
+        ----------
+        n : int
+        start : float, default=0.5
+            From 0 to 1; of large pools another number means other rows.
+
+        Returns
+        -------
+        ndarray of shape (n_spread, n_features)
+        """
+        found = self._answers.get(("spread", n)) if start == 0.5 else None
+        if found is None:
+            # In the order of leaves, neighbours in the list are neighbours in space.
+            step = max(len(self._rows) / n, 1.0)
+            found = self._points[np.arange(start * step, len(self._rows), step).astype(np.intp)]
+            if start == 0.5:
+                self._answers["spread", n] = found
+        return found
+
+    def is_left(self, row):
+        """Whether a row that equals this one may still be proposed."""
+        same = self._same(row)
+        return bool(self._is_left(same).any())
+
     def equal(self, row):
         """The first row left that equals a row left, as :meth:`nearest` returns it."""
         same = self._same(row)
