@@ -377,30 +377,35 @@ class _PolicyQuerier(BaseQuerier):
         # One for all features is none: only ratios matter.
         return None if np.ndim(scale) == 0 else scale.min() / scale
 
-    def _choice(self, n_features, n_observed):
-        """How a row of a pool is chosen."""
+    def _asks_all_over(self, n_features, n_observed):
+        """Whether rows of all the pool are compared, and no proposal is needed."""
         chosen = self.pool_choice
-        if chosen == "auto":
-            chosen = "informative" if choice.is_wide(n_features) else "uncertain"
-        # All observations are heard of rows all over the pool; many would take long.
-        return "uncertain" if chosen == "informative" and n_observed > _HEARD else chosen
+        wanted = chosen == "informative" or (chosen == "auto" and choice.is_wide(n_features))
+        # All observations are heard about these rows, and many would take long.
+        return wanted and n_observed <= _HEARD
+
+    def _pick_at_once(self, view, n_observed, X, y, margin):
+        if not self._asks_all_over(X.shape[1], n_observed):
+            return None
+        with one_thread():
+            taken = self._most_informative(view, n_observed, X, y, margin)
+        return None if taken is None else view.equal(taken)
+
+    def _most_informative(self, view, n_observed, X, y, margin):
+        """Of rows from all over the pool; None if all are spent."""
+        processes = self._processes(n_observed, X, y, "lengthscale", typical=True)
+        points = choice.candidates(view, n_observed)
+        with self._overview(view, processes) as overview:
+            gain = processes.gain(points, overview, np.ones(len(overview.rows)))
+        return choice.informative(view, points, gain)
 
     def _pick(self, view, point, n_observed, X, y, margin):
-        chosen = self._choice(X.shape[1], n_observed)
         look = choice.first_look(view, X.shape[1])
-        if chosen == "nearest" or (chosen == "uncertain" and look[0] == 1):
+        if look[0] == 1 or self.pool_choice == "nearest":
             return view.nearest(point)
+        points = choice.look(view, point, *look)
         with one_thread():
-            processes = self._processes(point, n_observed, X, y, "lengthscale", chosen)
-            if chosen == "informative":
-                points = choice.candidates(view, n_observed)
-                with self._overview(view, processes) as overview:
-                    gain = processes.gain(points, overview, np.ones(len(overview.rows)))
-                taken = choice.informative(view, points, gain)
-                if taken is not None:
-                    return view.equal(taken)
-            points = choice.look(view, point, *look)
-            variance, _ = processes.predict(points)
+            variance, _ = self._processes(n_observed, X, y, "lengthscale", point).predict(points)
         return view.equal(points[choice.first_of_the_largest(variance)])
 
     @contextlib.contextmanager
@@ -415,11 +420,14 @@ class _PolicyQuerier(BaseQuerier):
             known.see(processes.expected)
             yield known
 
-    def _processes(self, point, n_observed, X, values, function, chosen):
-        """What tells rows from each other; those near a point, if there are many observations."""
+    def _processes(self, n_observed, X, values, function, point=None, typical=False):
+        """What tells rows from each other; those near a point, if there are many observations.
+
+        ``typical`` asks for noises like those the policy was trained with.
+        """
         header = self._load(X.shape[1])[1]
         lengthscale = typical_lengthscale(header, function)
-        noises = typical_noises(header) if chosen == "informative" else NOISES
+        noises = typical_noises(header) if typical else NOISES
         X, pending = X[:n_observed], X[n_observed:]
         values = values[:n_observed]
         if n_observed > _HEARD:
@@ -451,25 +459,29 @@ class _PolicyQuerier(BaseQuerier):
 
     def tell(self, x, y, z=None):
         super().tell(x, y, z)
-        if self in _campaigns:  # queries and tells take turns
+        if self in _campaigns or self in _factors:  # queries and tells take turns
             # The next query's share of the work, for a controller waits for queries. Should it
             # fail, that query will say so: the data are told.
             with contextlib.suppress(Exception), one_thread():
                 _, *history = self._at_unit_scale(self.X_, self.y_, self.z_)
-                tokens = self._tokens(self._load(self.n_features_in_)[0])
-                with tokens.lock:
-                    tokens.of(*history)
-                known = _factors.get(self, {})  # of queries with a pool
-                if len(self.X_) <= _HEARD:
-                    for key, factors in known.items():
-                        known[key] = factors = factors.of(history[0])
-                        overview = _overviews.get(self, {}).get(key)
-                        if overview is not None:
-                            with overview.lock:
-                                overview.see(factors)
+                if self in _campaigns:  # of queries that asked the policy
+                    tokens = self._tokens(self._load(self.n_features_in_)[0])
+                    with tokens.lock:
+                        tokens.of(*history)
+                if self in _factors and len(self.X_) <= _HEARD:  # of queries with a pool
+                    self._grow(history[0])
         return self
 
     tell.__doc__ = BaseQuerier.tell.__doc__
+
+    def _grow(self, X):
+        """Factors and overviews of pools, by what was told."""
+        known, overviews = _factors[self], _overviews.get(self, {})
+        for key, factors in known.items():
+            known[key] = factors = factors.of(X)
+            if key in overviews:
+                with overviews[key].lock:
+                    overviews[key].see(factors)
 
 
 class _CampaignTokens(Tokens):
@@ -763,16 +775,20 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             self._warn_of_boldness(X.shape[1])
         return super()._propose_in_turn(campaign, n_observed, X, *asked)
 
-    def _most_informative(self, view, n_observed, margins, outputs):
-        """Of rows from all over the pool; None if none is safe enough."""
+    def _pick_at_once(self, view, n_observed, X, y, margin):
+        return self.pool_safety and super()._pick_at_once(view, n_observed, X, y, margin)
+
+    def _most_informative(self, view, n_observed, X, y, margin):
+        """The same of those that are safe enough, for what may be safe, and at a price."""
+        margins = self._processes(n_observed, X, margin, "safety_lengthscale", typical=True)
         points = choice.candidates(view, n_observed)
-        safe = margins.positive(points)
-        too_risky, price = choice.risky(safe, self.pool_safety)
+        too_risky, price = choice.risky(margins.positive(points), self.pool_safety)
         if too_risky.all():
             return None
         points, price = points[~too_risky], price[~too_risky]
         with self._overview(view, margins) as overview:
             weights = choice.may_be_safe(margins.likely(overview))
+        outputs = self._processes(n_observed, X, y, "lengthscale", typical=True)
         with self._overview(view, outputs) as overview:
             gain = outputs.gain(points, overview, weights)
         return choice.informative(view, points, gain, price)
@@ -804,15 +820,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _pick(self, view, point, n_observed, X, y, margin):
         if not self.pool_safety:
             return view.nearest(point)
-        chosen, most = self._choice(X.shape[1], n_observed), -1.0
-        looks = choice.looks(view, X.shape[1], chosen != "nearest")
+        uncertain, most = self.pool_choice != "nearest", -1.0
+        looks = choice.looks(view, X.shape[1], uncertain)
         with one_thread():
-            processes = self._processes(point, n_observed, X, margin, "safety_lengthscale", chosen)
-            if chosen == "informative":
-                outputs = self._processes(point, n_observed, X, y, "lengthscale", chosen)
-                taken = self._most_informative(view, n_observed, processes, outputs)
-                if taken is not None:
-                    return view.equal(taken)
+            processes = self._processes(n_observed, X, margin, "safety_lengthscale", point)
             while looks:
                 points = choice.look(view, point, *looks.pop(0))
                 if not len(points):
@@ -820,7 +831,6 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 variance, safe = processes.predict(points)
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
-                    uncertain = chosen != "nearest"
                     first = choice.first_of_the_largest(variance[enough]) if uncertain else 0
                     return view.equal(points[enough[first]])
                 if most < 0 and safe.max() < _HOPELESS * self.pool_safety:

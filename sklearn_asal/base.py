@@ -345,18 +345,25 @@ class BaseQuerier(BaseEstimator):
         observed = len(X)
         points, indices = [], []
         for j in range(n_queries):
-            rng = np.random.default_rng([seed, observed + j]) if self._draws else None
-            remaining = None if left is None else left - j
-            asked = X, y, margin, remaining, rng, view
-            point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
-            values = point.tolist()
-            if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
-                # A random point in its place might be unsafe, and would hide the fault.
-                raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
-            if min(values) < 0 or max(values) > 1:
-                point = np.minimum(np.maximum(point, 0.0), 1.0)
+            found = view and self._pick_at_once(view, observed, X, y, margin)
+            if found:
+                index, point = found
+            else:
+                rng = np.random.default_rng([seed, observed + j]) if self._draws else None
+                remaining = None if left is None else left - j
+                asked = X, y, margin, remaining, rng, view
+                point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
+                values = point.tolist()
+                if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
+                    # A random point in its place might be unsafe, and would hide the fault.
+                    raise RuntimeError(
+                        f"{type(self).__name__} proposed {point}, which is no point."
+                    )
+                if min(values) < 0 or max(values) > 1:
+                    point = np.minimum(np.maximum(point, 0.0), 1.0)
+                if view is not None:
+                    index, point = self._pick(view, point, observed, X, y, margin)
             if view is not None:
-                index, point = self._pick(view, point, observed, X, y, margin)
                 view.spend(point)
                 indices.append(index)
             points.append(point)
@@ -370,6 +377,10 @@ class BaseQuerier(BaseEstimator):
 
     def _pool_weights(self, n_features):
         """What a distance along each feature counts when a row is sought for a point."""
+        return None
+
+    def _pick_at_once(self, view, n_observed, X, y, margin):
+        """As :meth:`_pick`, without a proposal; None asks for one."""
         return None
 
     def _pick(self, view, point, n_observed, X, y, margin):

@@ -144,9 +144,11 @@ def test_rows_of_a_batch_tell_different_things():
 
 def test_default_choice():
     querier = AmortizedSafeQuerier("7d-fluid")
-    assert querier._choice(7, 10) == "informative"
-    assert querier._choice(7, 257) == querier._choice(5, 10) == "uncertain"
-    assert querier.set_params(pool_choice="nearest")._choice(7, 10) == "nearest"
+    assert querier._asks_all_over(6, 256)
+    assert not querier._asks_all_over(7, 257)
+    assert not querier._asks_all_over(5, 10)
+    assert not querier.set_params(pool_choice="nearest")._asks_all_over(7, 10)
+    assert querier.set_params(pool_choice="informative")._asks_all_over(2, 10)
 
 
 @pytest.mark.parametrize("safe", [True, False])
