@@ -35,6 +35,8 @@ _CENTRAL = 0.2
 # If none of the first has this part of the probability that is asked for, looks that reach
 # farther come first.
 _HOPELESS = 0.5
+# More rows than these are first asked for in single precision.
+_FEW = 256
 # Of more observations, so many nearest ones are asked about rows.
 _HEARD = 256
 
@@ -828,11 +830,18 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 points = choice.look(view, point, *looks.pop(0))
                 if not len(points):
                     continue  # all of this selection are spent
-                variance, safe = processes.predict(points)
+                # Of many rows only those that are safe are worth to be looked at closely.
+                many = len(points) > _FEW
+                variance, safe = (
+                    (None, processes.positive(points)) if many else processes.predict(points)
+                )
                 enough = np.flatnonzero(safe >= self.pool_safety)
                 if len(enough):
-                    first = choice.first_of_the_largest(variance[enough]) if uncertain else 0
-                    return view.equal(points[enough[first]])
+                    points = points[enough]
+                    if not uncertain:
+                        return view.equal(points[0])
+                    variance = processes.predict(points)[0] if many else variance[enough]
+                    return view.equal(points[choice.first_of_the_largest(variance)])
                 if most < 0 and safe.max() < _HOPELESS * self.pool_safety:
                     looks = choice.farther_first(looks)
                 if safe.max() > most:

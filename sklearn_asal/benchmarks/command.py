@@ -176,7 +176,7 @@ def _latency(arguments):
             raise ValueError(f"--pool must be at least 200, got {arguments.pool}.")
         index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
         print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
-        for name, part in zip(("nearest row left", "query()"), seconds, strict=True):
+        for name, part in zip(("nearest row left", "query()", "tell()"), seconds, strict=True):
             p50, p99 = np.percentile(1e3 * part, (50, 99))
             print(f"; {name} p50 {p50:.3f} ms, p99 {p99:.3f} ms", end="")
         print()

@@ -203,8 +203,8 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
         Seconds to index the pool.
     nearest : ndarray of shape (calls,)
         Seconds of each search for the nearest row that is left.
-    query : ndarray of shape (calls,)
-        Seconds of each ``query``.
+    query, tell : ndarray of shape (calls,)
+        Seconds of each ``query``, and of the ``tell`` that follows.
     """
     from ..pool import PoolView
     from ..space import Box
@@ -230,13 +230,17 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
     querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
     first = rng.uniform(0.4, 0.6, (10, n_features))
     querier.fit(first, *measured(first))
-    query = np.empty(calls)
+    querier.query(pool=pool)  # a policy that weighs features has an index of its own
+    query, tell = np.empty((2, calls))
     for i in range(calls):
         start = time.perf_counter()
         x = querier.query(pool=pool)
         query[i] = time.perf_counter() - start
-        querier.tell(x, *measured(x))
-    return index, nearest, query
+        y, z = measured(x)
+        start = time.perf_counter()
+        querier.tell(x, y, z)
+        tell[i] = time.perf_counter() - start
+    return index, nearest, query, tell
 
 
 def table(results, deadline_ms):
