@@ -175,10 +175,15 @@ class _PolicyQuerier(BaseQuerier):
         points = np.empty((len(lengths), runtime.n_features))
 
         def work(batch):
-            first, step = starts[batch, None], np.arange(lengths[batch[-1]])
-            mask = step < lengths[batch, None]
-            together = rows[:, first + mask * step]  # padded with copies of the first row
-            mask = None if mask.all() else mask
+            longest, mask = lengths[batch[-1]], None
+            if lengths[batch[0]] == longest and batch[-1] - batch[0] == len(batch) - 1:
+                together = rows[:, starts[batch[0]] : starts[batch[-1] + 1]]
+                together = together.reshape(len(rows), len(batch), longest, -1)
+            else:
+                step = np.arange(longest)
+                mask = step < lengths[batch, None]
+                together = rows[:, starts[batch, None] + mask * step]  # padded with first rows
+                mask = None if mask.all() else mask
             points[batch] = runtime.decide_many(left[batch], together, mask)
 
         workers = min(joblib.cpu_count(), len(batches))
@@ -808,9 +813,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
         _, unit, _, margin = scaled
-        low, high = _safe_centre(self._load(X.shape[1])[1])
-        safe, off = margin >= 0, np.maximum(low - unit, unit - high).max(axis=1)
-        if off[safe].min(initial=np.inf) > _CENTRAL and safe.any():
+        low, high = np.reshape(_safe_centre(self._load(X.shape[1])[1]), (2, -1, 1))
+        safe, columns = margin >= 0, np.ascontiguousarray(unit.T)
+        central = ((columns >= low - _CENTRAL) & (columns <= high + _CENTRAL)).all(axis=0)
+        if safe.any() and not (safe & central).any():
             found["bounds"] = (
                 SafetyWarning,
                 "no observation in the middle of bounds is safe. This policy was trained on "

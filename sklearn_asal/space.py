@@ -206,7 +206,9 @@ class Box:
     def outside(self, X, tolerance=_ROUNDING):
         """Rows of ``X`` beyond the bounds by more than ``tolerance`` widths, a bool ``(n,)``."""
         slack = tolerance * self.width
-        return ((X < self.lower - slack) | (X > self.upper + slack)).any(axis=1)
+        low, high = self.lower - slack, self.upper + slack
+        columns = np.ascontiguousarray(np.transpose(X))  # loops over few features are slow
+        return ((columns < low[:, None]) | (columns > high[:, None])).any(axis=0)
 
     def complaint(self, X):
         """What to say about measured points outside the bounds; None if there are none."""

@@ -139,7 +139,8 @@ class Runtime:
     def _budget_part(self, budget):
         """What the budget adds, of shape (m,), or (B, m) for an array of budgets."""
         if isinstance(budget, np.ndarray):
-            return np.array([self._budget_part(one) for one in budget.tolist()])
+            each, where = np.unique(budget, return_inverse=True)
+            return np.array([self._budget_part(one) for one in each.tolist()])[where]
         part = self._budgets.get(budget)
         if part is None:
             part = self._of_budgets(np.array([budget]))[0].astype(self.dtype)
