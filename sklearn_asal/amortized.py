@@ -1,68 +1,43 @@
 """Queriers that ask a pretrained policy: one forward pass per query."""
 
 import contextlib
-import functools
 import operator
 import os
 import pickle
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from numbers import Real
 
-import joblib
 import numpy as np
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
-from . import choice
 from .base import BaseQuerier, SafeQuerierMixin
 from .exceptions import DataScaleWarning, SafetyWarning, warn_user
-from .overview import Overview
+from .many import ManyCampaigns
 from .policies import checkpoint
-from .policies.runtime import Tokens
-from .space import Box, is_auto
+from .policies.runtime import LARGEST, Tokens, told_budget
+from .pool_choice import CHOICES, RowChoice, SafeRowChoice
 from .surrogates.threads import one_thread
-from .typical import (
-    NOISES,
-    Factors,
-    TypicalProcesses,
-    typical_lengthscale,
-    typical_noises,
-)
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
-# If none of the first has this part of the probability that is asked for, looks that reach
-# farther come first.
-_HOPELESS = 0.5
-# More rows than these are first asked for in single precision.
-_FEW = 256
-# Of more observations, so many nearest ones are asked about rows.
-_HEARD = 256
 
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
 # rechecked, and by this probability at least.
 _BOLD, _ENOUGH = 0.05, 0.9
 
-_CHOICES = "auto", "informative", "uncertain", "nearest"
-
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
 
-# Beyond this a float32 network may overflow, and no policy has seen the like anyway.
-_LARGEST = 1e6
-
 # What past calls learned, so that the next need not: policies in use, by the parameters that
-# chose them, and, of each querier, observations at unit scale, the tokens of its campaign, and
-# factors for the choice of rows. None is part of a querier's state.
+# chose them, and, of each querier, observations at unit scale and the tokens of its campaign. None
+# is part of a querier's state.
 _in_use = {}
 _scaled = weakref.WeakKeyDictionary()
 _campaigns = weakref.WeakKeyDictionary()
-_factors = weakref.WeakKeyDictionary()
-_overviews = weakref.WeakKeyDictionary()
 
 
-class _PolicyQuerier(BaseQuerier):
+class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
     """What both kinds share."""
 
     _needs_unit_scale = True
@@ -103,169 +78,6 @@ class _PolicyQuerier(BaseQuerier):
         """Facts about the policy in use, such as the priors it was trained on (dict)."""
         check_is_fitted(self)
         return dict(self._load(self.n_features_in_)[1])
-
-    def propose_many(self, histories, budgets=None):
-        """Propose the next point of each of many campaigns.
-
-        What a loop of ``query(X, y, z, budget=...)`` returns, in batches and on all cores.
-
-        Parameters
-        ----------
-        histories : sequence of tuple
-            For each campaign ``(X, y)`` or ``(X, y, z)`` as in ``query``, in the user's units.
-            Their lengths may differ; those of one length are quickest side by side.
-        budgets : int or sequence of int, default=None
-            Queries left, one number for all or one for each campaign. By default
-            ``self.budget``.
-
-        Returns
-        -------
-        points : ndarray of shape (n_campaigns, n_features)
-            In the user's units and inside the bounds.
-
-        Raises
-        ------
-        BudgetExhaustedError
-            A budget below one.
-        ValueError, TypeError
-            Invalid data or parameters; the message names the campaign.
-
-        Warns
-        -----
-        DataScaleWarning, SafetyWarning
-            As in ``query``, about the observations of all campaigns together.
-
-        Examples
-        --------
-        >>> from sklearn_asal import AmortizedSafeQuerier
-        >>> querier = AmortizedSafeQuerier("2d")
-        >>> first = [[0.5, 0.5]], [0.3], [1.0]
-        >>> second = [[0.5, 0.5], [0.6, 0.4]], [0.1, 0.2], [1.1, 0.9]
-        >>> querier.propose_many([first, second], budgets=[10, 9]).shape
-        (2, 2)
-        """
-        together, lengths, left = self._histories(histories, budgets)
-        starts = np.append(0, lengths.cumsum())
-        runtime, header = self._load(together[0].shape[1])
-        # "auto" scales each campaign on its own.
-        auto = any(is_auto(getattr(self, name, None)) for name in ("y_loc", "y_scale", "z_scale"))
-        scale = super()._at_unit_scale  # none of this is worth to be remembered
-        _, X, y, margin = scaled = scale(*together)
-        if auto:
-            parts = (
-                [None] * len(lengths) if part is None else np.split(part, starts[1:-1])
-                for part in together
-            )
-            each = zip(*(scale(*part)[1:] for part in zip(*parts, strict=True)), strict=True)
-            X, y, margin = (None if p[0] is None else np.concatenate(p) for p in each)
-        self._warn_all(together, scaled, margin, starts)
-        if budgets is not None:
-            self._check_setup(runtime.n_features, max(left))
-        self._warn_of_boldness(runtime.n_features)
-        rows = runtime.rows(X, y, margin, _LARGEST)
-        of_policy = functools.cache(lambda one, n: _left(header, one, n))
-        left = np.array(list(map(of_policy, left, lengths.tolist())))
-        # Campaigns of about one length together, so that there is little padding.
-        order, batches, first = np.argsort(lengths, kind="stable"), [], 0
-        for last, longest in enumerate(lengths[order].tolist()):
-            if (last + 1 - first) * longest > runtime.batch and last > first:
-                batches.append(order[first:last])
-                first = last
-        batches.append(order[first:])
-        points = np.empty((len(lengths), runtime.n_features))
-
-        def work(batch):
-            longest, mask = lengths[batch[-1]], None
-            if lengths[batch[0]] == longest and batch[-1] - batch[0] == len(batch) - 1:
-                together = rows[:, starts[batch[0]] : starts[batch[-1] + 1]]
-                together = together.reshape(len(rows), len(batch), longest, -1)
-            else:
-                step = np.arange(longest)
-                mask = step < lengths[batch, None]
-                together = rows[:, starts[batch, None] + mask * step]  # padded with first rows
-                mask = None if mask.all() else mask
-            points[batch] = runtime.decide_many(left[batch], together, mask)
-
-        workers = min(joblib.cpu_count(), len(batches))
-        with one_thread(), ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, batches))
-        return Box.of(self.bounds, runtime.n_features).from_unit(points.clip(0.0, 1.0))
-
-    def _histories(self, histories, budgets):
-        """Validated data of all campaigns together, their lengths and their budgets."""
-        try:
-            histories = list(histories)
-        except TypeError as error:
-            raise TypeError(
-                "histories must be a sequence of tuples (X, y) or (X, y, z), got "
-                f"{type(histories).__name__}."
-            ) from error
-        if not histories:
-            raise ValueError("histories is empty; at least one campaign is needed.")
-        left = self._budgets(budgets, len(histories))
-        data = [self._history(0, histories[0])]
-        joined = _joined(histories)
-        if joined is None:
-            for i, history in enumerate(histories[1:], start=1):
-                data.append(self._history(i, history, data[0]))
-            lengths = np.array([len(X) for X, _, _ in data])
-            parts = zip(*data, strict=True)
-            together = [None if part[0] is None else np.concatenate(part) for part in parts]
-        else:
-            X, y, *z = joined
-            lengths = np.fromiter((len(history[1]) for history in histories), int)
-            z = self._measurements(y, z[0] if z else None) if self._safe else None
-            together = [X, y, z]
-        return together, lengths, left
-
-    def _history(self, i, history, first=None):
-        """Validated data of one campaign, of the shapes of the first."""
-        try:
-            if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
-                raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
-            X, y, z = self._data(*history, *(None,) * (3 - len(history)), "propose_many")[1]
-            data = X, y, z if self._safe else None
-            for name, now, before in zip("Xyz", data, first or data, strict=True):
-                if now is not None and now.shape[1:] != before.shape[1:]:
-                    raise ValueError(
-                        f"{name} has shape {now.shape}, that of campaign 0 {before.shape}."
-                    )
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"campaign {i}: {error}") from error
-        return data
-
-    def _budgets(self, budgets, n_campaigns):
-        """Queries left of each campaign."""
-        if np.ndim(budgets) == 0:
-            budgets = [budgets] * n_campaigns
-        elif isinstance(budgets, np.ndarray):
-            budgets = budgets.tolist()
-        budgets = list(budgets)
-        if len(budgets) != n_campaigns:
-            raise ValueError(f"{len(budgets)} budgets are given for {n_campaigns} campaigns.")
-        if set(map(type, budgets)) == {int} and min(budgets) > 0:  # the usual, quickly
-            return budgets
-        left = []
-        for i, budget in enumerate(budgets):
-            try:
-                left.append(self._queries_left(budget, 0, 1))
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"campaign {i}: {error}") from error
-        return left
-
-    def _warn_all(self, together, scaled, margin, starts):
-        """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
-        self._warn(together, scaled=scaled)
-        if margin is None or (margin < 0).all():  # said already
-            return
-        hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)
-        if len(hopeless):
-            warn_user(
-                f"none of the observations of campaign {hopeless[0]} is safe, nor of "
-                f"{len(hopeless) - 1} others: {self.safety_rule}. Check safety_threshold and "
-                "safe_when; exploration has to start from something safe.",
-                SafetyWarning,
-            )
 
     def _load(self, n_features):
         """Runtime and header. The loader keeps them; the querier holds a name only."""
@@ -353,8 +165,8 @@ class _PolicyQuerier(BaseQuerier):
 
     def _check_setup(self, n_features, budget=None):
         chosen = self.pool_choice
-        if not isinstance(chosen, str) or chosen not in _CHOICES:
-            raise ValueError(f"pool_choice must be one of {_CHOICES}, got {chosen!r}.")
+        if not isinstance(chosen, str) or chosen not in CHOICES:
+            raise ValueError(f"pool_choice must be one of {CHOICES}, got {chosen!r}.")
         longest = self._load(n_features)[1]["max_budget"]
         if budget is not None and budget > longest:
             warn_user(self._too_large(budget, longest, n_features), DataScaleWarning)
@@ -379,80 +191,12 @@ class _PolicyQuerier(BaseQuerier):
             f"for; its plan for {longest:g} is stretched over them.{remedy}"
         )
 
-    def _pool_weights(self, n_features):
-        scale = typical_lengthscale(self._load(n_features)[1], "lengthscale")
-        # One for all features is none: only ratios matter.
-        return None if np.ndim(scale) == 0 else scale.min() / scale
-
-    def _asks_all_over(self, n_features, n_observed):
-        """Whether rows of all the pool are compared, and no proposal is needed."""
-        chosen = self.pool_choice
-        wanted = chosen == "informative" or (chosen == "auto" and choice.is_wide(n_features))
-        # All observations are heard about these rows, and many would take long.
-        return wanted and n_observed <= _HEARD
-
-    def _pick_at_once(self, view, n_observed, X, y, margin):
-        if not self._asks_all_over(X.shape[1], n_observed):
-            return None
-        with one_thread():
-            taken = self._most_informative(view, n_observed, X, y, margin)
-        return None if taken is None else view.equal(taken)
-
-    def _most_informative(self, view, n_observed, X, y, margin):
-        """Of rows from all over the pool; None if all are spent."""
-        processes = self._processes(n_observed, X, y, "lengthscale", typical=True)
-        points = choice.candidates(view, n_observed)
-        with self._overview(view, processes) as overview:
-            gain = processes.gain(points, overview, np.ones(len(overview.rows)))
-        return choice.informative(view, points, gain)
-
-    def _pick(self, view, point, n_observed, X, y, margin):
-        look = choice.first_look(view, X.shape[1])
-        if look[0] == 1 or self.pool_choice == "nearest":
-            return view.nearest(point)
-        points = choice.look(view, point, *look)
-        with one_thread():
-            variance, _ = self._processes(n_observed, X, y, "lengthscale", point).predict(points)
-        return view.equal(points[choice.first_of_the_largest(variance)])
-
-    @contextlib.contextmanager
-    def _overview(self, view, processes):
-        """Rows from all over a pool, with all that these processes expect to be observed."""
-        every, key = _overviews.setdefault(self, {}), processes.factors.key
-        known, rows = every.get(key), choice.references(view)
-        if known is None or not (known.rows is rows or np.array_equal(known.rows, rows)):
-            known = Overview(rows, processes.factors.lengthscale)
-            _keep(every, key, known)
-        with known.lock:
-            known.see(processes.expected)
-            yield known
-
-    def _processes(self, n_observed, X, values, function, point=None, typical=False):
-        """What tells rows from each other; those near a point, if there are many observations.
-
-        ``typical`` asks for noises like those the policy was trained with.
-        """
-        header = self._load(X.shape[1])[1]
-        lengthscale = typical_lengthscale(header, function)
-        noises = typical_noises(header) if typical else NOISES
-        X, pending = X[:n_observed], X[n_observed:]
-        values = values[:n_observed]
-        if n_observed > _HEARD:
-            away = np.square((X - point) / lengthscale).sum(axis=1)
-            near = np.sort(np.argpartition(away, _HEARD)[:_HEARD])
-            return TypicalProcesses(X[near], values[near], lengthscale, pending=pending)
-        known = _factors.setdefault(self, {})
-        key = Factors.key_of(lengthscale, noises)
-        processes = TypicalProcesses(X, values, lengthscale, known.get(key), pending, noises)
-        _keep(known, key, processes.factors)
-        return processes
-
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
-        left = _left(header, left, len(X))
+        left = told_budget(header, left, len(X))
         if not campaign:
             with one_thread():
-                return runtime.decide(left, runtime.tokens(runtime.rows(X, y, margin, _LARGEST)))
+                return runtime.decide(left, runtime.tokens(runtime.rows(X, y, margin, LARGEST)))
         tokens = self._tokens(runtime)
         with tokens.lock, one_thread():
             return runtime.decide(left, tokens.of(X, y, margin))
@@ -466,7 +210,7 @@ class _PolicyQuerier(BaseQuerier):
 
     def tell(self, x, y, z=None):
         super().tell(x, y, z)
-        if self in _campaigns or self in _factors:  # queries and tells take turns
+        if self in _campaigns or self._asked_of_pools():  # queries and tells take turns
             # The next query's share of the work, for a controller waits for queries. Should it
             # fail, that query will say so: the data are told.
             with contextlib.suppress(Exception), one_thread():
@@ -475,20 +219,11 @@ class _PolicyQuerier(BaseQuerier):
                     tokens = self._tokens(self._load(self.n_features_in_)[0])
                     with tokens.lock:
                         tokens.of(*history)
-                if self in _factors and len(self.X_) <= _HEARD:  # of queries with a pool
+                if self._asked_of_pools():
                     self._grow(history[0])
         return self
 
     tell.__doc__ = BaseQuerier.tell.__doc__
-
-    def _grow(self, X):
-        """Factors and overviews of pools, by what was told."""
-        known, overviews = _factors[self], _overviews.get(self, {})
-        for key, factors in known.items():
-            known[key] = factors = factors.of(X)
-            if key in overviews:
-                with overviews[key].lock:
-                    overviews[key].see(factors)
 
 
 class _CampaignTokens(Tokens):
@@ -499,43 +234,9 @@ class _CampaignTokens(Tokens):
     def of(self, *history):
         if self._history is None or not all(map(operator.is_, history, self._history)):
             self._history = None  # should the next line fail
-            self._known = self(self.runtime.rows(*history, _LARGEST))
+            self._known = self(self.runtime.rows(*history, LARGEST))
             self._history = history
         return self._known
-
-
-def _keep(known, key, new):
-    """Remember it besides one more: there are outputs and margins."""
-    if key not in known and len(known) > 1:
-        known.clear()
-    known[key] = new
-
-
-def _joined(histories):
-    """Arrays of all campaigns, one after the other; None unless each is a tuple of finite arrays
-    of matching shapes, for then only the first has to be validated.
-
-    Validation takes as long as the policy's answer.
-    """
-    if set(map(type, histories)) != {tuple} or len(set(map(len, histories))) > 1:
-        return None
-    columns = list(zip(*histories, strict=True))
-    if any(set(map(type, column)) != {np.ndarray} for column in columns):
-        return None
-    try:
-        joined = [np.concatenate(column) for column in columns]
-        lengths = [list(map(len, column)) for column in columns]
-    except (TypeError, ValueError):  # of other shapes than the first, or none
-        return None
-    # One column of y or z is made one-dimensional, which is none of our business here.
-    dimensions = [part.ndim for part in joined]
-    if dimensions not in ([2, 1], [2, 1, 1], [2, 1, 2]) or joined[-1].shape[1:] == (1,):
-        return None
-    if any(part.dtype != np.float64 for part in joined):
-        return None
-    if 0 in lengths[0] or any(column != lengths[0] for column in lengths[1:]):
-        return None
-    return joined if all(np.isfinite(part).all() for part in joined) else None
 
 
 def _version(path):
@@ -548,17 +249,6 @@ def _safe_centre(header):
     """Where, along each axis, the safe region was centred in training."""
     centre = header.get("preset", {}).get("safe_centre", {})
     return centre.get("low", 0.5), centre.get("high", 0.5)
-
-
-def _left(header, left, n_observed):
-    """The budget that a policy is told."""
-    longest, n_init = header["max_budget"], header.get("n_init", 1)
-    if left is None:
-        # The number that training had left at this many observations.
-        return float(min(max(longest + n_init - n_observed, 1), longest))
-    # What follows from the data alone, so that it is the same with a campaign and without.
-    whole = left + max(n_observed - n_init, 0)
-    return float(max(left * min(1.0, longest / whole), 1.0))
 
 
 class AmortizedQuerier(_PolicyQuerier):
@@ -649,7 +339,7 @@ class AmortizedQuerier(_PolicyQuerier):
         self.pool_choice = pool_choice
 
 
-class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
+class AmortizedSafeQuerier(SafeRowChoice, SafeQuerierMixin, _PolicyQuerier):
     """Safe active learning by a pretrained policy (paper, alg-policy_sal).
 
     The policy sees outputs, safety measurements and the remaining budget. It
@@ -782,24 +472,6 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             self._warn_of_boldness(X.shape[1])
         return super()._propose_in_turn(campaign, n_observed, X, *asked)
 
-    def _pick_at_once(self, view, n_observed, X, y, margin):
-        return self.pool_safety and super()._pick_at_once(view, n_observed, X, y, margin)
-
-    def _most_informative(self, view, n_observed, X, y, margin):
-        """The same of those that are safe enough, for what may be safe, and at a price."""
-        margins = self._processes(n_observed, X, margin, "safety_lengthscale", typical=True)
-        points = choice.candidates(view, n_observed)
-        too_risky, price = choice.risky(margins.positive(points), self.pool_safety)
-        if too_risky.all():
-            return None
-        points, price = points[~too_risky], price[~too_risky]
-        with self._overview(view, margins) as overview:
-            weights = choice.may_be_safe(margins.likely(overview))
-        outputs = self._processes(n_observed, X, y, "lengthscale", typical=True)
-        with self._overview(view, outputs) as overview:
-            gain = outputs.gain(points, overview, weights)
-        return choice.informative(view, points, gain, price)
-
     def _warn_of_boldness(self, n_features):
         share = (self._load(n_features)[1].get("validation") or {}).get("unsafe_share") or 0
         if share > _BOLD:
@@ -824,37 +496,3 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 "points lie around their middle, or use GPSafeQuerier.",
             )
         return found
-
-    def _pick(self, view, point, n_observed, X, y, margin):
-        if not self.pool_safety:
-            return view.nearest(point)
-        uncertain, most = self.pool_choice != "nearest", -1.0
-        looks = choice.looks(view, X.shape[1], uncertain)
-        with one_thread():
-            processes = self._processes(n_observed, X, margin, "safety_lengthscale", point)
-            while looks:
-                points = choice.look(view, point, *looks.pop(0))
-                if not len(points):
-                    continue  # all of this selection are spent
-                # Of many rows only those that are safe are worth to be looked at closely.
-                many = len(points) > _FEW
-                variance, safe = (
-                    (None, processes.positive(points)) if many else processes.predict(points)
-                )
-                enough = np.flatnonzero(safe >= self.pool_safety)
-                if len(enough):
-                    points = points[enough]
-                    if not uncertain:
-                        return view.equal(points[0])
-                    variance = processes.predict(points)[0] if many else variance[enough]
-                    return view.equal(points[choice.first_of_the_largest(variance)])
-                if most < 0 and safe.max() < _HOPELESS * self.pool_safety:
-                    looks = choice.farther_first(looks)
-                if safe.max() > most:
-                    most, taken = safe.max(), points[safe.argmax()]
-        warn_user(
-            f"no row of the pool near to a proposal is safe with probability "
-            f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
-            SafetyWarning,
-        )
-        return view.equal(taken)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, amortized, choice
+from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, choice, pool_choice
 from sklearn_asal.overview import Overview
 from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
@@ -185,9 +185,9 @@ def test_outputs_and_margins_of_other_lengthscales():
     for pool in pools:
         x = querier.query(pool=pool)
         querier.tell(x, x.sum(axis=1) - 1.5, margin_of(x))
-    assert 1 <= len(amortized._overviews[querier]) <= 2
-    for key, overview in amortized._overviews[querier].items():
+    assert 1 <= len(pool_choice._overviews[querier]) <= 2
+    for key, overview in pool_choice._overviews[querier].items():
         assert isinstance(overview, Overview)
-        factors = amortized._factors[querier][key]
+        factors = pool_choice._factors[querier][key]
         assert isinstance(factors, Factors)
         assert len(factors.X) == 8

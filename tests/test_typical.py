@@ -4,7 +4,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, amortized, typical
+from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, pool_choice, typical
 from sklearn_asal.exceptions import SafetyWarning
 from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
@@ -219,8 +219,8 @@ def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
     near = querier.fit(*data).query(pool=pool)
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
     querier.tell(near, 1.0, 1.0).query(pool=pool)
-    assert querier not in amortized._factors
-    monkeypatch.setattr(amortized, "_HEARD", 1000)
+    assert querier not in pool_choice._factors
+    monkeypatch.setattr(pool_choice, "_HEARD", 1000)
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
 
 

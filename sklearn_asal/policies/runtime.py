@@ -8,6 +8,8 @@ from .architecture import check_weights, complete
 
 EPSILON = 1e-5  # of torch's LayerNorm
 _MEMO = 1024  # budgets remembered at most
+# Beyond this a float32 network may overflow, and no policy has seen the like anyway.
+LARGEST = 1e6
 # As arrays: NumPy takes half a microsecond to make one of a plain number.
 ZERO, HALF, ONE, MINUS_ONE = np.array([0, 0.5, 1, -1], np.float32)[:, None]
 
@@ -198,3 +200,14 @@ def clipped(rows, largest, dtype):
     """Numbers beyond ``largest`` count as that."""
     np.minimum(np.maximum(rows, -largest, out=rows), largest, out=rows)
     return rows.astype(dtype)
+
+
+def told_budget(header, left, n_observed):
+    """The budget that a policy is told."""
+    longest, n_init = header["max_budget"], header.get("n_init", 1)
+    if left is None:
+        # The number that training had left at this many observations.
+        return float(min(max(longest + n_init - n_observed, 1), longest))
+    # What follows from the data alone, so that it is the same with a campaign and without.
+    whole = left + max(n_observed - n_init, 0)
+    return float(max(left * min(1.0, longest / whole), 1.0))
