@@ -382,9 +382,10 @@ class AmortizedSafeQuerier(SafeRowChoice, SafeQuerierMixin, _PolicyQuerier):
         on the margins with typical hyperparameters. Where none of the rows near to the policy's
         proposal is, the 64 nearest are looked at, then all; of more than 2,048 rows, the 64
         nearest of every eighth row, of every 64th and so on, at last 2,048. Where none is safe
-        enough, the safest of these is taken, with a warning. None takes the nearest row whatever
-        it is. With ``pool_choice="informative"`` it is the share of queries that should be safe:
-        a single row may be up to six times as risky, at a price.
+        enough, the safest of these is taken, with a warning. None or 0 takes the nearest row
+        whatever it is and whatever ``pool_choice``. With ``pool_choice="informative"`` it is the
+        share of queries that should be safe: a single row may be up to six times as risky, at a
+        price.
     pool_choice : {"auto", "informative", "uncertain", "nearest"}, default="auto"
         Which of the rows that are safe enough is taken, by the same processes. "uncertain": of
         some near to the policy's proposal the one whose margin is least certain. Of how many: with

@@ -174,8 +174,9 @@ class ManyCampaigns:
         hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)
         if len(hopeless):
             warn_user(
-                f"none of the observations of campaign {hopeless[0]} is safe, nor of "
-                f"{len(hopeless) - 1} others: {self.safety_rule}. Check safety_threshold and "
+                f"none of the observations of campaign {hopeless[0]} is safe"
+                f"{f', nor of {len(hopeless) - 1} others' if len(hopeless) > 1 else ''}: "
+                f"{self.safety_rule}. Check safety_threshold and "
                 "safe_when; exploration has to start from something safe.",
                 SafetyWarning,
             )

@@ -166,7 +166,8 @@ class SafeRowChoice:
                     most, taken = safe.max(), points[safe.argmax()]
         warn_user(
             f"no row of the pool near to a proposal is safe with probability "
-            f"pool_safety={self.pool_safety}; the safest of those near is proposed.",
+            f"pool_safety={self.pool_safety}; the safest of those near is proposed. If many rows "
+            "should be safe, z_scale may be too large.",
             SafetyWarning,
         )
         return view.equal(taken)

@@ -393,6 +393,8 @@ def _number(value, name, positive=False):
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
+    if is_auto(value) and name != "safety_threshold":
+        raise ValueError(f"{name} must be 'auto' for all limits or a number for each of them.")
     if not math.isfinite(number) or (positive and number <= 0):
         kind = "positive finite" if positive else "finite"
         auto = "" if name == "safety_threshold" else " or 'auto'"

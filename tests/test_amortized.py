@@ -400,6 +400,14 @@ def test_many_names_the_campaign_at_fault(campaigns, budgets, message):
         querier.propose_many(campaigns, budgets)
 
 
+def test_a_missing_budget_is_the_querier_s():
+    querier = AmortizedSafeQuerier(policy_file(True))
+    assert querier.propose_many([(X, Y, Z)] * 2, [5, None]).shape == (2, 2)
+    querier.set_params(budget=9)
+    some = querier.propose_many([(X, Y, Z)] * 2, [5, None])
+    np.testing.assert_array_equal(some, querier.propose_many([(X, Y, Z)] * 2, [5, 9]))
+
+
 def test_many_needs_a_sequence():
     with pytest.raises(TypeError, match="histories must be a sequence of tuples"):
         AmortizedSafeQuerier(policy_file(True)).propose_many(None)

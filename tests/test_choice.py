@@ -170,7 +170,7 @@ def test_informative_choice_finds_every_row(safe):
 @pytest.mark.parametrize("level", [0.0, 0.5, 1.0, None])
 def test_any_pool_safety_gets_an_answer(level):
     X = rng.uniform(0.4, 0.6, (10, 7))
-    querier = AmortizedSafeQuerier("7d-fluid-pool", pool_safety=level)
+    querier = AmortizedSafeQuerier("7d-fluid", pool_safety=level)
     pool = rng.random((50, 7))
     point = querier.query(X, X.sum(axis=1) - 3.5, margin_of(X), pool=pool)
     assert (pool == point).all(axis=1).any()

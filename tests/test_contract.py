@@ -602,6 +602,7 @@ def test_auto_scale_of_the_margin(make_safe, seed, factor):
         ({"safety_threshold": [0, 1]}, r"safety_threshold has 2 values, but z has 1 column"),
         ({"safe_when": "up"}, "safe_when must be 'above' or 'below', got 'up'"),
         ({"safe_when": ["above", "below"]}, "safe_when has 2 values, but z has 1 column"),
+        ({"z_scale": ["auto"]}, "z_scale must be 'auto' for all limits or a number for each"),
         ({"z_scale": -1}, "z_scale must be a positive finite number or 'auto', got -1"),
         ({"z_scale": [1, 2, 3]}, "z_scale has 3 values, but z has 1 column"),
     ],

@@ -62,16 +62,17 @@ def add_arguments(bench):
         "--deadline-ms", type=float, default=1.0, help="count calls over it; default: %(default)s"
     )
     latency.add_argument("--out", help="figure of every call, for instance latency.png")
-    latency.add_argument(
+    instead = latency.add_mutually_exclusive_group()
+    instead.add_argument(
         "--soak", type=positive, metavar="CALLS", help="instead, query at 1 kHz so many times"
     )
     latency.add_argument(
         "--load", type=int, default=0, metavar="THREADS", help="busy beside --soak; default: 0"
     )
-    latency.add_argument(
+    instead.add_argument(
         "--many", type=positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
     )
-    latency.add_argument(
+    instead.add_argument(
         "--pool", type=positive, metavar="ROWS", help="instead, a campaign on a random pool"
     )
     latency.set_defaults(run=_latency)
@@ -151,6 +152,8 @@ def _latency(arguments):
 
     if arguments.out and not Path(arguments.out).absolute().parent.is_dir():
         raise ValueError(f"--out: the folder of {arguments.out} does not exist; make it first.")
+    if arguments.out and (arguments.soak or arguments.many or arguments.pool):
+        raise ValueError("--out draws the table of calls; leave out --soak, --many and --pool.")
     policy, safe = resolve(arguments.policy)
     n_features = load_runtime(policy, safe=safe)[0].n_features
     deadline = arguments.deadline_ms

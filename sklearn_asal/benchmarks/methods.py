@@ -49,7 +49,7 @@ METHODS = {
 _LARGER = "engine", "fluid"
 
 # Shipped policies that were trained for one task, which "auto" would not take.
-_SPECIAL = {"fluid": "7d-fluid-pool"}
+_SPECIAL = {"fluid": "7d-fluid"}
 
 #: The methods of each suite. Those of "al" run on safe tasks, too, and take no notice of safety.
 SUITES = {

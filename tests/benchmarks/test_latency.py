@@ -49,6 +49,10 @@ def test_batches_and_pools(policy, capsys):
     assert "query() p50" in printed
     assert bench("--policy", policy(True), "--pool", 100) == 1
     assert "--pool must be at least 200" in capsys.readouterr().err
+    assert bench("--policy", policy(True), "--many", 30, "--out", "many.png") == 1
+    assert "leave out --soak, --many and --pool" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        bench("--many", 30, "--pool", 500)
 
 
 def test_share_over_the_deadline():
