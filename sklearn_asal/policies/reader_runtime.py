@@ -26,12 +26,12 @@ class ReaderRuntime(Runtime):
     once a campaign instead of once an observation.
     """
 
-    batch = 2048  # so that weights are read for more than a few campaigns
-
     def _fold(self, full, weights):
         """Prepare the constants; everything in float64 until the end."""
         w, layers, heads = self._width, full["layers"], self._heads
         self.token_width = w + 2 * layers * (w + heads)
+        # So that weights are read, and calls made, for more than a few campaigns.
+        self.batch = 2**18 // w
         (x_shift, x_scale), of_budget = scaling(full)
         # y = alpha A x + beta y, all in one call.
         (self._gemv,) = get_blas_funcs(("gemv",), dtype=self.dtype)
