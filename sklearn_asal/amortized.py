@@ -103,13 +103,17 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
 
     def _general(self, n_features):
         """Name of the policy for any system; that for long campaigns, if such is the budget."""
-        name, names = f"{n_features}d", checkpoint.shipped(self._safe)
-        longer = f"{name}-long"
-        if longer in names and isinstance(self.budget, Real):
+        name, longer = f"{n_features}d", self._longer(n_features)
+        if longer and isinstance(self.budget, Real):
             _, header = checkpoint.load_runtime(name, safe=self._safe)
             if self.budget > header["max_budget"]:
                 return longer
         return name
+
+    def _longer(self, n_features):
+        """Name of the shipped policy for long campaigns, None if there is none."""
+        name = f"{n_features}d-long"
+        return name if name in checkpoint.shipped(self._safe) else None
 
     def _warn_of_boldness(self, n_features):
         """Warn of a policy that is too bold for free proposals; safe policies only."""
@@ -181,11 +185,9 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
         return found
 
     def _too_large(self, budget, longest, n_features):
-        longer = f"{n_features}d-long"
-        known = self.policy in ("auto", f"{n_features}d") and longer in checkpoint.shipped(
-            self._safe
-        )
-        remedy = f" Policy {longer!r} was trained for more." if known else ""
+        longer = self._longer(n_features)
+        general = self.policy in ("auto", f"{n_features}d")
+        remedy = f" Policy {longer!r} was trained for more." if longer and general else ""
         return (
             f"budget={budget} is more than the {longest:g} queries that the policy was trained "
             f"for; its plan for {longest:g} is stretched over them.{remedy}"

@@ -345,25 +345,17 @@ class BaseQuerier(BaseEstimator):
         observed = len(X)
         points, indices = [], []
         for j in range(n_queries):
-            found = view and self._pick_at_once(view, observed, X, y, margin)
-            if found:
-                index, point = found
-            else:
+            found = None
+            if view is not None:
+                found = self._pick_at_once(view, observed, X, y, margin)
+            if not found:
                 rng = np.random.default_rng([seed, observed + j]) if self._draws else None
                 remaining = None if left is None else left - j
-                asked = X, y, margin, remaining, rng, view
-                point = np.asarray(self._propose_in_turn(campaign, observed, *asked), dtype=float)
-                values = point.tolist()
-                if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
-                    # A random point in its place might be unsafe, and would hide the fault.
-                    raise RuntimeError(
-                        f"{type(self).__name__} proposed {point}, which is no point."
-                    )
-                if min(values) < 0 or max(values) > 1:
-                    point = np.minimum(np.maximum(point, 0.0), 1.0)
+                point = self._proposal(campaign, observed, X, y, margin, remaining, rng, view)
                 if view is not None:
-                    index, point = self._pick(view, point, observed, X, y, margin)
+                    found = self._pick(view, point, observed, X, y, margin)
             if view is not None:
+                index, point = found
                 view.spend(point)
                 indices.append(index)
             points.append(point)
@@ -374,6 +366,17 @@ class BaseQuerier(BaseEstimator):
             X, y = np.vstack([X, point]), np.append(y, y[like])
             margin = None if margin is None else np.append(margin, margin[[like]], axis=0)
         return np.array(points), np.array(indices, dtype=np.intp)
+
+    def _proposal(self, campaign, n_observed, X, *asked):
+        """A point of the unit cube; arguments as of :meth:`_propose_in_turn`."""
+        point = np.asarray(self._propose_in_turn(campaign, n_observed, X, *asked), dtype=float)
+        values = point.tolist()
+        if point.shape != X.shape[1:] or not all(map(math.isfinite, values)):
+            # A random point in its place might be unsafe, and would hide the fault.
+            raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
+        if min(values) < 0 or max(values) > 1:
+            point = np.minimum(np.maximum(point, 0.0), 1.0)
+        return point
 
     def _pool_weights(self, n_features):
         """What a distance along each feature counts when a row is sought for a point."""

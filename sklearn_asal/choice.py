@@ -8,8 +8,8 @@ _NEAR = {1: 1, 2: 4}
 # From three features on so many of every eighth row: these are spread as all rows are, and most
 # campaigns need no others. Smaller pools have none to spare, and some campaigns use them up: then
 # every eighth of the nearest rows.
-MANY, THINNED = 16, 8
-SPARE = 512
+_MANY, _THINNED = 16, 8
+_SPARE = 512
 # Where none of these is safe enough, the next look is at so many,
 _THEN = 64
 # and the last one at so many: of a small pool all.
@@ -40,9 +40,9 @@ def first_look(view, n_features):
     n = _NEAR.get(n_features)
     if n:
         return n, 0, 1
-    if view.n_rows >= SPARE and view.has_left(MANY, 1):
-        return MANY, 1, 1
-    return MANY * THINNED, 0, THINNED
+    if view.n_rows >= _SPARE and view.has_left(_MANY, 1):
+        return _MANY, 1, 1
+    return _MANY * _THINNED, 0, _THINNED
 
 
 def look(view, point, n, selection, step):
@@ -52,7 +52,7 @@ def look(view, point, n, selection, step):
 
 def looks(view, n_features, uncertain):
     """Looks for a safe row one after the other, see :func:`look`."""
-    first = first_look(view, n_features) if uncertain else (MANY, 0, 1)
+    first = first_look(view, n_features) if uncertain else (_MANY, 0, 1)
     # Of those with as many rows as the last look takes, this selection reaches the farthest.
     enough = (i for i in range(view.n_selections) if view.has_left(_LAST, i))
     widest = max(enough, default=0)

@@ -21,13 +21,13 @@ class Overview:
 
     Attributes
     ----------
-    lock : RLock
+    lock : Lock
         To be held from :meth:`see` on until the last result is used.
     """
 
     def __init__(self, rows, lengthscale):
         self.rows, self.lengthscale = rows, lengthscale
-        self.lock = threading.RLock()
+        self.lock = threading.Lock()
         self._X = np.empty((0, rows.shape[1]))
         self._n = 0
         self._covariances = self._whitened = None

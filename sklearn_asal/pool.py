@@ -289,13 +289,13 @@ class PoolView:
         -------
         ndarray of shape (n_spread, n_features)
         """
-        found = self._answers.get(("spread", n)) if start == 0.5 else None
+        key = "spread", n, start
+        found = self._answers.get(key)
         if found is None:
             # In the order of leaves, neighbours in the list are neighbours in space.
             step = max(len(self._rows) / n, 1.0)
-            found = self._points[np.arange(start * step, len(self._rows), step).astype(np.intp)]
-            if start == 0.5:
-                self._answers["spread", n] = found
+            positions = np.arange(start * step, len(self._rows), step).astype(np.intp)
+            found = self._answers[key] = self._points[positions]
         return found
 
     def is_left(self, row):

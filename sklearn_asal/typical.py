@@ -96,8 +96,7 @@ def kernels(A, B):
 def _kernel(A, B):
     """RBF kernel of lengthscale one in single precision, by one product of matrices."""
     A, B = A - 0.5, B - 0.5  # of small numbers less is lost
-    squares = (-0.5 * np.einsum("ij,ij->i", part, part)[:, None] for part in (A, B))
-    of_A, of_B = squares
+    of_A, of_B = (-0.5 * np.einsum("ij,ij->i", part, part)[:, None] for part in (A, B))
     left = np.hstack([A, of_A, np.ones_like(of_A)], dtype=np.float32)
     right = np.hstack([B, np.ones_like(of_B), of_B], dtype=np.float32)
     exponent = left @ right.T

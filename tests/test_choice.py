@@ -7,7 +7,7 @@ from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
 from sklearn_asal.typical import Factors, TypicalProcesses, typical_lengthscale, typical_noises
 
-from .queriers import policy_file
+from .queriers import found_by_threes, policy_file
 
 rng = np.random.default_rng(0)
 
@@ -158,12 +158,7 @@ def test_informative_choice_finds_every_row(safe):
     pool = CandidatePool(np.repeat(0.4 + 0.2 * rng.random((6, 2)), 2, axis=0))
     querier = kind(policy_file(safe), pool_choice="informative", budget=60)
     querier.fit([[0.5, 0.5]], [0.0], [1.0])
-    found = []
-    for _ in range(4):
-        points, rows = querier.query(pool=pool, n_queries=3, return_indices=True)
-        found += rows.tolist()
-        querier.tell(points, points.sum(axis=1) - 1, np.ones(3))
-    assert sorted(found) == list(range(12))
+    assert sorted(found_by_threes(querier, pool, 4)) == list(range(12))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_asal.exceptions.SafetyWarning")

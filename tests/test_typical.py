@@ -10,7 +10,7 @@ from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
 from sklearn_asal.typical import FACTORS, NOISES, Factors, TypicalProcesses, typical_lengthscale
 
-from .queriers import policy_file
+from .queriers import found_by_threes, policy_file
 
 rng = np.random.default_rng(0)
 X = rng.random((12, 2))
@@ -145,11 +145,7 @@ def test_every_row_of_a_pool_is_found(n_features, safe):
     if querier.policy == "2d":
         centre, pool = centre[:, :2], CandidatePool(pool.X[:, :2])
     querier.fit(centre, [0.0], [1.0])
-    found = []
-    for _ in range(10):
-        points, rows = querier.query(pool=pool, n_queries=3, return_indices=True)
-        found += rows.tolist()
-        querier.tell(points, points.sum(axis=1) - 1, np.ones(3))
+    found = found_by_threes(querier, pool, 10)
     assert sorted(found) == list(range(30))
     # The first of equal rows comes first.
     assert all(found.index(i) < found.index(i + 1) for i in range(29) if i % 3 < 2)
