@@ -172,22 +172,35 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
         if not isinstance(chosen, str) or chosen not in CHOICES:
             raise ValueError(f"pool_choice must be one of {CHOICES}, got {chosen!r}.")
         longest = self._load(n_features)[1]["max_budget"]
-        if budget is not None and budget > longest:
+        if budget is not None and budget > longest and chosen != "informative":
             warn_user(self._too_large(budget, longest, n_features), DataScaleWarning)
 
     def _complaints(self, X, y, z, scaled):
         found = super()._complaints(X, y, z, scaled)
-        if self.budget is None:
+        # Informative rows are chosen without a plan.
+        if self.budget is None or self.pool_choice == "informative":
             return found
         longest = self._load(X.shape[1])[1]["max_budget"]
         if self.budget > longest:
             found["budget"] = (DataScaleWarning, self._too_large(self.budget, longest, X.shape[1]))
         return found
 
+    def _warn_of_no_pool(self):
+        if self.pool_choice == "informative":
+            warn_user(
+                'pool_choice="informative" has no pool to choose from, so the policy proposes. '
+                "Pass one to query, for instance pool=CandidatePool.from_bounds(bounds).",
+                UserWarning,
+            )
+
     def _too_large(self, budget, longest, n_features):
         longer = self._longer(n_features)
         general = self.policy in ("auto", f"{n_features}d")
         remedy = f" Policy {longer!r} was trained for more." if longer and general else ""
+        remedy += (
+            ' pool_choice="informative" needs no plan: with it, choose from a pool, such as '
+            "CandidatePool.from_bounds(bounds)."
+        )
         return (
             f"budget={budget} is more than the {longest:g} queries that the policy was trained "
             f"for; its plan for {longest:g} is stretched over them.{remedy}"
@@ -195,6 +208,8 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
 
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
+        if candidates is None:
+            self._warn_of_no_pool()
         left = told_budget(header, left, len(X))
         if not campaign:
             with one_thread():

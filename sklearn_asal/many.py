@@ -75,6 +75,7 @@ class ManyCampaigns:
                 runtime.n_features, max((one for one in left if one is not None), default=None)
             )
         self._warn_of_boldness(runtime.n_features)
+        self._warn_of_no_pool()
         rows = runtime.rows(X, y, margin, LARGEST)
         of_policy = functools.cache(lambda one, n: told_budget(header, one, n))
         left = np.array(list(map(of_policy, left, lengths.tolist())))

@@ -2,9 +2,10 @@
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.stats import qmc
 
 from .exceptions import PoolExhaustedError
-from .space import finite_array
+from .space import Box, finite_array, whole
 
 # Two points are the same measurement when no coordinate differs by more, at unit scale: a row that
 # comes back in single precision or with six digits is still that row.
@@ -60,6 +61,44 @@ class CandidatePool:
         self.X = finite_array(X, "pool")
         self.X.setflags(write=False)
         self._indexed = None
+
+    @classmethod
+    def from_bounds(cls, bounds, n_rows=4096):
+        """Candidates from all over the bounds, where any point may be measured.
+
+        Policies compare them with ``pool_choice="informative"``.
+
+        Parameters
+        ----------
+        bounds : array-like of shape (n_features, 2)
+            Lower and upper limit of each feature in the user's units.
+        n_rows : int, default=4096
+            How many; the first ones of the Sobol sequence.
+
+        Returns
+        -------
+        CandidatePool
+
+        Raises
+        ------
+        ValueError, TypeError
+            Invalid bounds, or no positive whole number.
+
+        Examples
+        --------
+        >>> from sklearn_asal import CandidatePool
+        >>> CandidatePool.from_bounds([(0, 6), (-5, 30)], n_rows=4).X
+        array([[ 0.  , -5.  ],
+               [ 3.  , 12.5 ],
+               [ 4.5 ,  3.75],
+               [ 1.5 , 21.25]])
+        """
+        n_rows = whole(n_rows, "n_rows", min_val=1)
+        limits = finite_array(bounds, "bounds")
+        box = Box(limits, len(limits))
+        # Of a power of two the sequence is balanced, and scipy says nothing.
+        unit = qmc.Sobol(len(limits), scramble=False).random_base2(int(n_rows - 1).bit_length())
+        return cls(box.from_unit(unit[:n_rows]))
 
     def __len__(self):
         return len(self.X)

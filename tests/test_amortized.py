@@ -130,6 +130,22 @@ def test_budgets_beyond_training_are_warned_of():
         querier.propose_many([(X, Y), (X, Y)], budgets=[10, 50])
 
 
+def test_rows_all_over_the_bounds_need_no_plan():
+    pool = CandidatePool.from_bounds([(0, 1), (0, 1)], n_rows=500)
+    querier = AmortizedQuerier("2d", budget=60, pool_choice="informative")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        points = querier.fit(X, Y).query(pool=pool, n_queries=3)
+        querier.query(X, Y, budget=50, pool=pool)
+    assert not np.isin(points, querier.query(pool=CandidatePool(np.eye(2)))).all(axis=1).any()
+    for call in (querier.query, lambda: querier.propose_many([(X, Y)])):
+        with pytest.warns(UserWarning, match="has no pool to choose from") as record:
+            proposed = call()
+        assert record[0].filename == __file__
+        expected = AmortizedQuerier("2d", budget=60).query(X, Y)
+        np.testing.assert_allclose(proposed, expected, rtol=0, atol=1e-6)
+
+
 def test_long_campaigns_have_a_policy_of_their_own():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataScaleWarning)

@@ -90,6 +90,7 @@ def test_time_limit_is_no_interruption(tmp_path, capsys):
         (["--output", "relu"], "output must be one of"),
         (["--save-every", "nan"], "save_every must be"),
         (["--direct-steps", "5", "--steps", "4"], "--direct-steps 5 is larger than --steps 4"),
+        (["--no-safe", "--objective", "H", "--gamma", "0.1"], "--gamma is for safe policies"),
         (["--device", "no-such-device"], "device 'no-such-device' cannot be used"),
     ],
 )

@@ -55,6 +55,38 @@ def test_nearest_equals_brute_force(X, observed, point, weights):
         np.testing.assert_array_equal(row, X[expected])
 
 
+@pytest.mark.parametrize(("n_features", "n_rows"), [(1, 1), (2, 1000), (7, 4096)])
+def test_rows_from_all_over_the_bounds(n_features, n_rows):
+    low = np.arange(n_features) - 3.0
+    bounds = np.column_stack([low, low + 2.0 ** np.arange(n_features)])
+    X = CandidatePool.from_bounds(bounds, n_rows).X
+    assert X.shape == (n_rows, n_features)
+    assert ((X >= bounds[:, 0]) & (X <= bounds[:, 1])).all()
+    unit = (X - low) / np.ptp(bounds, axis=1)
+    assert len(np.unique(unit, axis=0)) == n_rows
+    for column in unit.T:  # every tenth of each axis has its share
+        shares = np.bincount((10 * column).astype(int), minlength=10) / n_rows
+        np.testing.assert_allclose(shares, 0.1, atol=0.9 if n_rows == 1 else 0.005)
+    np.testing.assert_array_equal(X, CandidatePool.from_bounds(bounds.tolist(), n_rows).X)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "n_rows", "message"),
+    [
+        ([(0, 1), (2, 1)], 10, "bounds of feature 1 must be finite with low < high"),
+        ([(0, np.inf)], 10, "bounds contains infinity"),
+        ((0, 1), 10, "bounds"),
+        (None, 10, "bounds is None"),
+        ([(0, 1, 2)], 10, "bounds must hold one"),
+        ([(0, 1)], 0, "n_rows == 0, must be >= 1"),
+        ([(0, 1)], 2.5, "n_rows must be an instance of int"),
+    ],
+)
+def test_no_rows_from_bad_bounds(bounds, n_rows, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        CandidatePool.from_bounds(bounds, n_rows)
+
+
 def test_equal_rows_are_left_one_after_the_other():
     pool, box = CandidatePool([[0.1, 0.2], [0.5, 0.5], [0.1, 0.2]]), Box(None, 2)
     for observed, expected in (([], 0), ([[0.1, 0.2]], 2), ([[0.5, 0.5]], 0)):

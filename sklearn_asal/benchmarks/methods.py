@@ -33,12 +33,18 @@ class Method:
 #: What each name stands for.
 METHODS = {
     "asal": Method("AmortizedSafeQuerier", {}, True, "ASAL"),
+    "asal-informative": Method(
+        "AmortizedSafeQuerier", {"pool_choice": "informative"}, True, "ASAL, informative"
+    ),
     "safe-gp": Method("GPSafeQuerier", {"surrogate": "exact"}, True, "Safe GP AL"),
     "safe-svgp": Method("GPSafeQuerier", {"surrogate": "sparse"}, True, "Safe SVGP AL"),
     "safe-mgp": Method("GPSafeQuerier", {"surrogate": "mixture"}, True, "Safe MGP AL"),
     "min-unsafe": Method("GPSafeQuerier", {"acquisition": "min_unsafe"}, True, "MinUnsafe GP AL"),
     "safe-random": Method("GPSafeQuerier", {"acquisition": "random"}, True, "Safe Random"),
     "aal": Method("AmortizedQuerier", {}, False, "AAL"),
+    "aal-informative": Method(
+        "AmortizedQuerier", {"pool_choice": "informative"}, False, "AAL, informative"
+    ),
     "gp": Method("GPQuerier", {"surrogate": "exact"}, False, "GP AL"),
     "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
     "mgp": Method("GPQuerier", {"surrogate": "mixture"}, False, "MGP AL"),

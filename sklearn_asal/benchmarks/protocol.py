@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_scalar
 
-from .. import NoSafeCandidateError
+from .. import CandidatePool, NoSafeCandidateError
 from .tasks import Task, get_task
 
 # The likelihood of few points has several maxima; the best of three searches is taken.
@@ -56,6 +56,9 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
 
     The querier is cloned, and the clone's bounds, budget, limits and random state are set from the
     task and the seed, as far as it has such parameters.
+
+    Where any point may be measured, a querier with ``pool_choice="informative"`` chooses from
+    ``CandidatePool.from_bounds``.
 
     A querier that raises NoSafeCandidateError has its least unsafe candidate measured instead, so
     that the campaign goes on; ``Record.forced`` says where.
@@ -114,12 +117,15 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
 
     trial = task.begin(seed)
     X, y, worst, safe = trial.X, trial.y, 0.0, 0
+    pool = trial.pool
+    if pool is None and parameters.get("pool_choice") == "informative":
+        pool = CandidatePool.from_bounds(task.bounds)
     querier.fit(X, y, trial.z)
     records = []
     taken = []
     for query in range(1, n_queries + 1):
         begun = time.perf_counter()
-        x, index, forced = _choose(querier, trial.pool, taken)
+        x, index, forced = _choose(querier, pool, taken)
         seconds = time.perf_counter() - begun
         taken.append(index)
         y_new, z_new = trial.measure(x, index)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .methods import METHODS
+from .methods import METHODS, SUITES
 from .results import Results
 from .summary import markdown, mean_and_error, summarise, tables
 
@@ -22,9 +22,9 @@ _NOTES = (
 )
 # Strong ones first, then their pale sisters.
 _COLOURS = [f"C{i}" for i in range(10)] + ["#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5"]
-# Methods of one suite follow each other in METHODS, and none of them share these.
-_DASHES = [(), (6, 2), (6, 2, 1.5, 2), (3, 3), (1, 2), (1, 5)]
-_MARKERS = "os^DvP<X>*ph"
+# No two methods of one suite share these; more and more gaps.
+_DASHES = [(), (10, 2), (6, 2), (6, 2, 1.5, 2), (3, 3), (2, 4), (1, 2), (1, 5)]
+_MARKERS = "os^DvP<X>*phd8H"
 _STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}"
     "table{border-collapse:collapse;margin:1em 0}img{max-width:100%}"
@@ -118,7 +118,7 @@ def figure(results, task):
     methods = sorted(campaigns, key=lambda m: (order.index(m) if m in order else len(order), m))
     # The style belongs to the method, so that it is the same in every figure.
     order += [m for m in methods if m not in order]
-    styles = {m: _style(order.index(m)) for m in methods}
+    styles = {m: _style(m, order.index(m)) for m in methods}
     panels = [("rmse", "RMSE"), ("safe_share", "share of safe queries")]
     if all(math.isnan(r.safe_share) for c in campaigns.values() for records in c for r in records):
         panels = panels[:1]
@@ -144,9 +144,11 @@ def figure(results, task):
     return drawing
 
 
-def _style(place):
+def _style(method, place):
     """Colour, dashes and marker of a method; of equal curves all show."""
-    rank = place % len(_DASHES)
+    ranks = {name: rank for suite in SUITES.values() for rank, name in enumerate(suite)}
+    # Those that are not of this package come after the longest suite.
+    rank = ranks.get(method, max(ranks.values()) + 1 + place - len(METHODS)) % len(_DASHES)
     return {
         "color": _COLOURS[place % len(_COLOURS)],
         "ls": (0, _DASHES[rank]),

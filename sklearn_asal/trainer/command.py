@@ -9,7 +9,7 @@ import typing
 from .._arguments import positive, positive_number
 from .distributed import joined
 from .loop import Trainer, read_state
-from .presets import PRESETS, Preset
+from .presets import OF_SAFETY, PRESETS, Preset
 from .priors import DISTRIBUTIONS, parse_distribution
 
 
@@ -119,6 +119,13 @@ def _train(arguments):
             f"--direct-steps {arguments.direct_steps} is larger than --steps {preset.steps}; pass "
             f"at most {preset.steps}, with which every step is direct."
         )
+    if not preset.safe:
+        for name in OF_SAFETY:
+            if name in changes:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is for safe policies, and {preset.name} has no "
+                    "safety signal; leave it out."
+                )
     if arguments.batch is not None:
         preset = preset.with_batch(arguments.batch)
     with joined(arguments.device) as device:

@@ -8,6 +8,17 @@ from ..policies.architecture import CHOICES, build, checked_lags
 from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
+#: Fields without effect on a policy that is not safe.
+OF_SAFETY = (
+    "gamma",
+    "safety_weight",
+    "safety_lengthscale",
+    "safety_shape",
+    "mean_variance",
+    "safe_centre",
+    "direct_weight",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Preset:

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from sklearn_asal import GPSafeQuerier
+from sklearn_asal import AmortizedSafeQuerier, CandidatePool, GPSafeQuerier
 from sklearn_asal.benchmarks import Task, get_task, protocol, run
 
 from ..queriers import BestSafeQuerier
@@ -31,6 +31,18 @@ def test_violations_are_measured_ones():
     last = run(querier, task(noise=0.1), seed=0, n_queries=200, every=200)[-1]
     assert last.safe_share == pytest.approx(0.5, abs=0.12)
     assert last.worst_violation == pytest.approx(0.28, abs=0.1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_informative_querier_has_rows_all_over_the_bounds():
+    querier = AmortizedSafeQuerier("2d", pool_choice="informative")
+    records, querier = run(querier, "townsend", 0, n_queries=40, every=40, return_querier=True)
+    plain = run(AmortizedSafeQuerier("2d"), "townsend", 0, n_queries=40, every=40)
+    rows = CandidatePool.from_bounds(querier.bounds).X
+    asked = querier.X_[5:]
+    assert (asked[:, None] == rows).all(axis=2).any(axis=1).all()
+    assert records[-1].rmse < 0.9 * plain[-1].rmse
+    assert records[-1].safe_share >= 0.9
 
 
 def test_without_safety():

@@ -302,7 +302,8 @@ def test_every_task_has_a_suite_of_methods():
     assert set(TASKS.values()) == set(SUITES)
     assert sorted([*SUITES["al"], *SUITES["safe"]]) == sorted(METHODS)
     assert set(METHODS) == set(
-        "asal aal gp svgp mgp random safe-gp safe-svgp safe-mgp min-unsafe safe-random".split()
+        "asal asal-informative safe-gp safe-svgp safe-mgp min-unsafe safe-random "
+        "aal aal-informative gp svgp mgp random".split()
     )
 
 
