@@ -80,6 +80,10 @@ def _add_evaluate(commands):
         help="preset to draw tasks from; default: the one named, or the one a file was trained on",
     )
     evaluate.add_argument("--objective", help="of the paper, such as S_H; default: the preset's")
+    evaluate.add_argument(
+        "--method",
+        help="of bench run, such as asal-informative or safe-gp, in place of the bare policy",
+    )
     evaluate.add_argument("--tasks", type=positive, default=2000, help="default: %(default)s")
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
@@ -102,12 +106,31 @@ def _evaluate(arguments):
     if arguments.objective is not None:
         n_grid = preset.n_grid or 100
         preset = preset.replace(objective=arguments.objective, n_grid=n_grid)
-    # A copy, for the loaded network is shared.
-    network = copy.deepcopy(network).to(usable_device(arguments.device))
-    result = evaluate(network, preset, arguments.tasks, arguments.seed)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
+    if arguments.method is not None:
+        network = _querying(arguments, preset)
+        facts["method"] = arguments.method
+    else:
+        # A copy, for the loaded network is shared.
+        network = copy.deepcopy(network).to(usable_device(arguments.device))
+    result = evaluate(network, preset, arguments.tasks, arguments.seed)
     facts |= {"scored_by": preset.objective}
     print(json.dumps(facts | result))
+
+
+def _querying(arguments, preset):
+    """The querier of a benchmark's method, to take the place of the policy."""
+    from .benchmarks.methods import METHODS, make
+    from .policies.checkpoint import locate_any
+    from .trainer.querying import Querying
+
+    fit = [name for name, method in METHODS.items() if method.safe == preset.safe]
+    if arguments.method not in fit:
+        raise ValueError(
+            f"--method must be one of {', '.join(fit)} for preset {preset.name}, "
+            f"got {arguments.method!r}"
+        )
+    return Querying(make(arguments.method, preset, locate_any(arguments.policy)), preset)
 
 
 def _add_export(commands):

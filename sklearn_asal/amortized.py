@@ -506,11 +506,13 @@ class AmortizedSafeQuerier(SafeRowChoice, SafeQuerierMixin, _PolicyQuerier):
         low, high = np.reshape(_safe_centre(self._load(X.shape[1])[1]), (2, -1, 1))
         safe, columns = margin >= 0, np.ascontiguousarray(unit.T)
         central = ((columns >= low - _CENTRAL) & (columns <= high + _CENTRAL)).all(axis=0)
-        if safe.any() and not (safe & central).any():
+        off_centre = safe.any() and not (safe & central).any()
+        if off_centre and self.pool_choice != "informative":
             found["bounds"] = (
                 SafetyWarning,
                 "no observation in the middle of bounds is safe. This policy was trained on "
                 "systems that are safe there, and will go there: set bounds so that your safe "
-                "points lie around their middle, or use GPSafeQuerier.",
+                "points lie around their middle, or choose from a pool, such as "
+                'CandidatePool.from_bounds(bounds), with pool_choice="informative".',
             )
         return found

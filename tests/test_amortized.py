@@ -208,11 +208,14 @@ def test_ordinary_campaigns_are_silent():
 def test_safe_points_far_from_the_middle_are_a_warning():
     """Policies were trained on systems that are safe in the middle, and go there."""
     corner = np.array([[0.2, 0.2], [0.25, 0.5], [0.5, 0.5]])
-    with pytest.warns(SafetyWarning, match=r"middle of bounds.*GPSafeQuerier"):
+    with pytest.warns(SafetyWarning, match='middle of bounds.*pool_choice="informative"'):
         AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, -1, 1])
+        AmortizedSafeQuerier(policy_file(True), pool_choice="informative").fit(
+            corner, [0, 1, 0], [1, 1, -1]
+        )
         AmortizedSafeQuerier(policy_file(True), bounds=(-0.2, 0.7)).fit(
             corner, [0, 1, 0], [1, 1, -1]
         )

@@ -36,6 +36,10 @@ def test_train_then_evaluate(tmp_path, capsys):
     other = json.loads(capsys.readouterr().out)
     assert other["scored_by"] == "S_H"
     assert other["objective"] != result["objective"]
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "asal") == 0
+    assert json.loads(capsys.readouterr().out)["method"] == "asal"
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "gp") == 1
+    assert "--method must be one of asal, asal-informative" in capsys.readouterr().err
     assert run("evaluate", out, "--tasks", 10) == 1
     assert "policy.safetensors" in capsys.readouterr().err
 

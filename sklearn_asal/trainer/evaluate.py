@@ -15,7 +15,7 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
 
     Parameters
     ----------
-    network : PolicyNetwork
+    network : PolicyNetwork, ReaderNetwork or Querying
     preset : Preset
         What the tasks are drawn from.
     n_tasks : int, default=2000
@@ -36,9 +36,10 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         noise-free function on uniform test points (for a safe policy on those with q >= 0).
     """
     generator = torch.Generator(network_device(network)).manual_seed(seed)
+    chunk = getattr(network, "chunk", CHUNK)
     scores, unsafe, border, errors = [], [], [], []
-    for start in range(0, n_tasks, CHUNK):
-        n = min(CHUNK, n_tasks - start)
+    for start in range(0, n_tasks, chunk):
+        n = min(chunk, n_tasks - start)
         tasks = draw_tasks(preset, n, 1, 1, generator)
         rollout = simulate(network, tasks)
         options = preset.gamma, preset.safety_weight
@@ -48,8 +49,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         if tasks.safe:
             unsafe.append((tasks.q(rollout.X) < 0)[rollout.queried].double())
     n_rmse = n_tasks if n_rmse is None else n_rmse
-    for start in range(0, n_rmse, CHUNK):
-        n = min(CHUNK, n_rmse - start)
+    for start in range(0, n_rmse, chunk):
+        n = min(chunk, n_rmse - start)
         tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
         x = torch.rand((n, n_test, preset.n_features), generator=generator, device=generator.device)
         errors.append(_test_rmse(simulate(network, tasks), tasks, reachable(x, preset.lags)))
@@ -64,8 +65,9 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
 
 
 def network_device(network):
-    """The device of a module's parameters."""
-    return next(network.parameters()).device
+    """The device of a module's parameters; what is no module is on the CPU."""
+    is_module = isinstance(network, torch.nn.Module)
+    return next(network.parameters()).device if is_module else torch.device("cpu")
 
 
 def _test_rmse(rollout, tasks, x):

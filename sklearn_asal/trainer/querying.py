@@ -1,0 +1,78 @@
+"""A querier in the place of a network, in simulated campaigns."""
+
+import warnings
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from ..exceptions import DataScaleWarning, NoSafeCandidateError, SafetyWarning
+from ..pool import CandidatePool
+from .references import reachable
+
+
+class Querying:
+    """What :func:`~sklearn_asal.trainer.simulator.simulate` takes for a network.
+
+    Where nothing is safe enough for the querier, its least unsafe point is measured, as in the
+    benchmark.
+
+    Parameters
+    ----------
+    querier : querier
+        With bounds of the unit cube. Each campaign gets a clone with a budget and a random state
+        of its own.
+    preset : Preset
+        Of the campaigns. If the querier has ``pool_choice="informative"``, it chooses from points
+        all over the unit cube that the preset's lags can reach.
+    """
+
+    #: Campaigns at a time; each keeps what it knows of a pool.
+    chunk = 25
+
+    def __init__(self, querier, preset):
+        self.querier, self.pool = querier, None
+        if querier.get_params().get("pool_choice") == "informative":
+            rows = CandidatePool.from_bounds([(0.0, 1.0)] * preset.n_features).X
+            self.pool = CandidatePool(reachable(torch.tensor(rows), preset.lags).numpy())
+
+    def campaigns(self, n_queries, n_init, longest):
+        """Campaigns that begin, as of a network."""
+        return _Campaigns(self, n_queries.tolist())
+
+
+class _Campaigns:
+    def __init__(self, querying, n_queries):
+        self.pool, self.begun = querying.pool, False
+        self.queriers = [
+            clone(querying.querier).set_params(budget=int(n), random_state=i)
+            for i, n in enumerate(n_queries)
+        ]
+
+    def see(self, X, Y, Z=None):
+        """Observations of the first campaigns, ``(B, n, n_features)`` and ``(B, n)``."""
+        with warnings.catch_warnings():
+            _ignore_scales()
+            for i, querier in enumerate(self.queriers[: len(X)]):
+                data = [None if part is None else part[i].double().numpy() for part in (X, Y, Z)]
+                (querier.tell if self.begun else querier.fit)(*data)
+        self.begun = True
+
+    def decide(self, n):
+        """The next inputs of the first ``n`` campaigns, ``(n, n_features)``."""
+        with warnings.catch_warnings():
+            _ignore_scales()
+            points = [self._ask(querier) for querier in self.queriers[:n]]
+        return torch.tensor(np.array(points), dtype=torch.float32)
+
+    def _ask(self, querier):
+        try:
+            return querier.query(pool=self.pool)[0]
+        except NoSafeCandidateError as error:
+            return error.candidate
+
+
+def _ignore_scales():
+    """Simulated data are at unit scale, and a few outliers no matter for the user."""
+    for category in (DataScaleWarning, SafetyWarning):
+        warnings.simplefilter("ignore", category)
