@@ -84,6 +84,9 @@ def _add_evaluate(commands):
         "--method",
         help="of bench run, such as asal-informative or safe-gp, in place of the bare policy",
     )
+    evaluate.add_argument(
+        "--queries", type=positive, help="largest number of a campaign; default: the preset's"
+    )
     evaluate.add_argument("--tasks", type=positive, default=2000, help="default: %(default)s")
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
@@ -106,6 +109,8 @@ def _evaluate(arguments):
     if arguments.objective is not None:
         n_grid = preset.n_grid or 100
         preset = preset.replace(objective=arguments.objective, n_grid=n_grid)
+    if arguments.queries is not None:
+        preset = preset.replace(max_budget=arguments.queries)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
     if arguments.method is not None:
         network = _querying(arguments, preset)

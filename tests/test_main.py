@@ -36,8 +36,13 @@ def test_train_then_evaluate(tmp_path, capsys):
     other = json.loads(capsys.readouterr().out)
     assert other["scored_by"] == "S_H"
     assert other["objective"] != result["objective"]
-    assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "asal") == 0
-    assert json.loads(capsys.readouterr().out)["method"] == "asal"
+    method = "--method", "asal-informative"
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 30, *method) == 0
+    usual = json.loads(capsys.readouterr().out)
+    assert usual["method"] == "asal-informative"
+    longer = *method, "--queries", 30
+    assert run("evaluate", out / "policy.safetensors", "--tasks", 30, *longer) == 0
+    assert json.loads(capsys.readouterr().out)["gp_test_rmse"] < 0.7 * usual["gp_test_rmse"]
     assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "gp") == 1
     assert "--method must be one of asal, asal-informative" in capsys.readouterr().err
     assert run("evaluate", out, "--tasks", 10) == 1
