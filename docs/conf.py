@@ -15,7 +15,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath"]
-myst_heading_anchors = 2  # so that pages can link to each other's sections, as on GitHub
+myst_heading_anchors = 3  # so that pages can link to each other's sections, as on GitHub
 templates_path = ["_templates"]
 autosummary_generate = True
 numpydoc_show_class_members = False

@@ -303,7 +303,7 @@ class AmortizedQuerier(_PolicyQuerier):
         are less than 512 rows, or of every eighth less than 16 left, every eighth of the 128
         nearest. "informative": of 256 rows from all over the pool, others at each query, the one
         whose measurement lessens most what is not known of 512 others; the proposal is not made
-        use of. After 256 observations as "uncertain". "nearest": the row nearest to the
+        use of. After 512 observations as "uncertain". "nearest": the row nearest to the
         proposal. "auto": "informative" from six features on, else "uncertain".
 
     Attributes
@@ -411,7 +411,7 @@ class AmortizedSafeQuerier(SafeRowChoice, SafeQuerierMixin, _PolicyQuerier):
         "informative": of 256 rows from all over the pool, others at each query, the one whose
         measurement lessens most what is not known of the output of 512 others, those that may be
         safe; risk counts against it. The proposal is made use of only where none of these rows is
-        safe enough. After 256 observations as "uncertain". "nearest": the nearest. "auto":
+        safe enough. After 512 observations as "uncertain". "nearest": the nearest. "auto":
         "informative" from six features on, else "uncertain".
 
     Attributes

@@ -18,8 +18,10 @@ CHOICES = "auto", "informative", "uncertain", "nearest"
 _HOPELESS = 0.5
 # More rows than these are first asked for in single precision.
 _FEW = 256
-# Of more observations, so many nearest ones are asked about rows.
-_HEARD = 256
+# All of so many observations are asked about rows, for each adds little to what is kept;
+_HEARD = 512
+# of more, so many nearest ones, for which all has to be worked out anew.
+_NEAREST = 256
 # So many sets of hyperparameters are remembered: of outputs, of margins, and where rows from all
 # over the pool were too risky.
 _SETS = 3
@@ -92,7 +94,7 @@ class RowChoice:
         values = values[:n_observed]
         if n_observed > _HEARD:
             away = np.square((X - point) / lengthscale).sum(axis=1)
-            near = np.sort(np.argpartition(away, _HEARD)[:_HEARD])
+            near = np.sort(np.argpartition(away, _NEAREST)[:_NEAREST])
             return TypicalProcesses(X[near], values[near], lengthscale, pending=pending)
         known = _factors.setdefault(self, {})
         key = Factors.key_of(lengthscale, noises)

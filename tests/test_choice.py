@@ -144,8 +144,8 @@ def test_rows_of_a_batch_tell_different_things():
 
 def test_default_choice():
     querier = AmortizedSafeQuerier("7d-fluid")
-    assert querier._asks_all_over(6, 256)
-    assert not querier._asks_all_over(7, 257)
+    assert querier._asks_all_over(6, 512)
+    assert not querier._asks_all_over(7, 513)
     assert not querier._asks_all_over(5, 10)
     assert not querier.set_params(pool_choice="nearest")._asks_all_over(7, 10)
     assert querier.set_params(pool_choice="informative")._asks_all_over(2, 10)
