@@ -112,6 +112,7 @@ def _evaluate(arguments):
     if arguments.queries is not None:
         preset = preset.replace(max_budget=arguments.queries)
     facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
+    facts |= {"queries": preset.max_budget, "seed": arguments.seed}
     if arguments.method is not None:
         network = _querying(arguments, preset)
         facts["method"] = arguments.method

@@ -14,7 +14,16 @@ def positive_number(text):
 
 def positive(text):
     """A whole number from 1."""
+    return _from(1, text)
+
+
+def not_negative(text):
+    """A whole number from 0."""
+    return _from(0, text)
+
+
+def _from(least, text):
     value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    if value < least:
+        raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
     return value

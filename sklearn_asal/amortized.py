@@ -185,12 +185,24 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
             found["budget"] = (DataScaleWarning, self._too_large(self.budget, longest, X.shape[1]))
         return found
 
-    def _warn_of_no_pool(self):
+    def _warn_of_no_pool(self, remedy):
         if self.pool_choice == "informative":
             warn_user(
                 'pool_choice="informative" has no pool to choose from, so the policy proposes. '
-                "Pass one to query, for instance pool=CandidatePool.from_bounds(bounds).",
+                f"{remedy}, for instance pool=CandidatePool.from_bounds(bounds).",
                 UserWarning,
+            )
+
+    def _warn_of_end(self, n_observed, header):
+        """Warn where no budget is stated and the policy's plan is over."""
+        planned = header["max_budget"] + header.get("n_init", 1)
+        if n_observed >= planned:
+            warn_user(
+                f"no budget is stated, and with {n_observed} observations the policy's plan for "
+                f"{header['max_budget']:g} queries is over: it proposes what it would as its last "
+                "query. Set budget, or choose from a pool, such as "
+                'CandidatePool.from_bounds(bounds), with pool_choice="informative".',
+                DataScaleWarning,
             )
 
     def _too_large(self, budget, longest, n_features):
@@ -209,7 +221,9 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
     def _propose_in_turn(self, campaign, n_observed, X, y, margin, left, rng, candidates):
         runtime, header = self._load(X.shape[1])
         if candidates is None:
-            self._warn_of_no_pool()
+            self._warn_of_no_pool("Pass one to query")
+        if left is None:
+            self._warn_of_end(len(X), header)
         left = told_budget(header, left, len(X))
         if not campaign:
             with one_thread():

@@ -75,7 +75,9 @@ class ManyCampaigns:
                 runtime.n_features, max((one for one in left if one is not None), default=None)
             )
         self._warn_of_boldness(runtime.n_features)
-        self._warn_of_no_pool()
+        self._warn_of_no_pool("propose_many takes none; pass one to query")
+        unplanned = [n for one, n in zip(left, lengths.tolist(), strict=True) if one is None]
+        self._warn_of_end(max(unplanned, default=0), header)
         rows = runtime.rows(X, y, margin, LARGEST)
         of_policy = functools.cache(lambda one, n: told_budget(header, one, n))
         left = np.array(list(map(of_policy, left, lengths.tolist())))
@@ -118,10 +120,11 @@ class ManyCampaigns:
             raise ValueError("histories is empty; at least one campaign is needed.")
         left = self._budgets(budgets, len(histories))
         data = [self._history(0, histories[0])]
+        first = data[0], histories[0]
         joined = _joined(histories)
         if joined is None:
             for i, history in enumerate(histories[1:], start=1):
-                data.append(self._history(i, history, data[0]))
+                data.append(self._history(i, history, *first))
             lengths = np.array([len(X) for X, _, _ in data])
             parts = zip(*data, strict=True)
             together = [None if part[0] is None else np.concatenate(part) for part in parts]
@@ -132,12 +135,14 @@ class ManyCampaigns:
             together = [X, y, z]
         return together, lengths, left
 
-    def _history(self, i, history, first=None):
-        """Validated data of one campaign, of the shapes of the first."""
+    def _history(self, i, history, first=None, like=None):
+        """Validated data of one campaign, of the shapes and names of the first."""
         try:
             if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
                 raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
             X, y, z = self._data(*history, *(None,) * (3 - len(history)), "propose_many")[1]
+            if like is not None:
+                self._check_alike(history, like)
             data = X, y, z if self._safe else None
             for name, now, before in zip("Xyz", data, first or data, strict=True):
                 if now is not None and now.shape[1:] != before.shape[1:]:
@@ -147,6 +152,21 @@ class ManyCampaigns:
         except (TypeError, ValueError) as error:
             raise type(error)(f"campaign {i}: {error}") from error
         return data
+
+    def _check_alike(self, history, first):
+        """Of two campaigns both or none have safety measurements, and features the same names."""
+        has, had = (len(one) == 3 and one[2] is not None for one in (history, first))
+        if self._safe and has != had:
+            raise ValueError(
+                f"z is {'given' if has else 'missing'}, but campaign 0 has "
+                f"{'some' if had else 'none'}; give it for all campaigns or for none."
+            )
+        names, known = (getattr(one[0], "columns", None) for one in (history, first))
+        if names is not None and known is not None and list(names) != list(known):
+            raise ValueError(
+                f"X has the features {list(names)}, campaign 0 has {list(known)}; bring the "
+                "columns into the same order."
+            )
 
     def _budgets(self, budgets, n_campaigns):
         """Queries left of each campaign."""

@@ -94,6 +94,11 @@ class CandidatePool:
                [ 1.5 , 21.25]])
         """
         n_rows = whole(n_rows, "n_rows", min_val=1)
+        if np.ndim(bounds) == 1:
+            raise ValueError(
+                "bounds must hold one (low, high) pair for each feature here: their number is that "
+                f"of the features. Repeat the pair, [{tuple(bounds)}] * n_features."
+            )
         limits = finite_array(bounds, "bounds")
         box = Box(limits, len(limits))
         # Of a power of two the sequence is balanced, and scipy says nothing.

@@ -146,6 +146,32 @@ def test_rows_all_over_the_bounds_need_no_plan():
         np.testing.assert_allclose(proposed, expected, rtol=0, atol=1e-6)
 
 
+def test_the_end_of_an_unstated_plan_is_warned_of():
+    querier, n = AmortizedQuerier("1d"), 31  # 30 queries after one observation
+    x = np.linspace(0, 1, n)[:, None]
+    with pytest.warns(DataScaleWarning, match="no budget is stated, and with 31 obs") as record:
+        querier.query(x, np.sin(9 * x[:, 0]))
+    assert record[0].filename == __file__
+    with pytest.warns(DataScaleWarning, match="no budget is stated, and with 31 obs"):
+        querier.propose_many([(x, np.sin(9 * x[:, 0])), (x[:3], [0, 1, 0])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        querier.query(x[:-1], np.sin(9 * x[:-1, 0]))
+        querier.query(x, np.sin(9 * x[:, 0]), budget=3)
+
+
+def test_campaigns_have_the_same_measurements_and_features():
+    querier, frame = AmortizedSafeQuerier("2d"), pd.DataFrame(X, columns=["u", "v"])
+    with pytest.raises(ValueError, match="campaign 1: z is missing, but campaign 0 has some"):
+        querier.propose_many([(X, Y, Z), (X, Y)])
+    with pytest.raises(ValueError, match="campaign 2: z is given, but campaign 0 has none"):
+        querier.propose_many([(X, Y), [X, Y], (X, Y, Z)])
+    with pytest.raises(ValueError, match=r"campaign 1: X has the features \['v', 'u'\]"):
+        querier.propose_many([(frame, Y, Z), (frame[["v", "u"]], Y, Z)])
+    swapped = [(frame, Y, Z), (frame.copy(), Y, Z), (X, Y, Z)]
+    assert len(querier.propose_many(swapped)) == 3
+
+
 def test_long_campaigns_have_a_policy_of_their_own():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataScaleWarning)

@@ -75,7 +75,7 @@ def test_rows_from_all_over_the_bounds(n_features, n_rows):
     [
         ([(0, 1), (2, 1)], 10, "bounds of feature 1 must be finite with low < high"),
         ([(0, np.inf)], 10, "bounds contains infinity"),
-        ((0, 1), 10, "bounds"),
+        ((0, 1), 10, "one .* for each feature here.*Repeat the pair"),
         (None, 10, "bounds is None"),
         ([(0, 1, 2)], 10, "bounds must hold one"),
         ([(0, 1)], 0, "n_rows == 0, must be >= 1"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arguments import positive
+from .._arguments import not_negative, positive, positive_number
 
 
 def add_arguments(bench):
@@ -15,6 +15,7 @@ def add_arguments(bench):
     ----------
     bench : argparse.ArgumentParser
     """
+    from ..pool_choice import CHOICES
     from .methods import METHODS, SUITES
     from .tasks import TASKS
 
@@ -54,12 +55,12 @@ def add_arguments(bench):
     report.set_defaults(run=_report)
     latency = commands.add_parser("latency", help="time queries on this machine")
     latency.add_argument("--policy", default="safe-2d", help="name or file; default: %(default)s")
-    latency.add_argument("--calls", type=positive, default=1000, help="default: %(default)s")
+    latency.add_argument("--calls", type=positive, help="default: 1000")
     latency.add_argument(
-        "--lengths", type=positive, nargs="+", default=(5, 25, 45), help="observations"
+        "--lengths", type=positive, nargs="+", help="observations; default: 5 25 45"
     )
     latency.add_argument(
-        "--deadline-ms", type=float, default=1.0, help="count calls over it; default: %(default)s"
+        "--deadline-ms", type=positive_number, help="count calls over it; default: 1.0"
     )
     latency.add_argument("--out", help="figure of every call, for instance latency.png")
     instead = latency.add_mutually_exclusive_group()
@@ -67,7 +68,7 @@ def add_arguments(bench):
         "--soak", type=positive, metavar="CALLS", help="instead, query at 1 kHz so many times"
     )
     latency.add_argument(
-        "--load", type=int, default=0, metavar="THREADS", help="busy beside --soak; default: 0"
+        "--load", type=not_negative, metavar="THREADS", help="busy beside --soak; default: 0"
     )
     instead.add_argument(
         "--many", type=positive, metavar="CAMPAIGNS", help="instead, proposals a second in a batch"
@@ -75,6 +76,7 @@ def add_arguments(bench):
     instead.add_argument(
         "--pool", type=positive, metavar="ROWS", help="instead, a campaign on a random pool"
     )
+    latency.add_argument("--pool-choice", choices=CHOICES, help="with --pool; default: auto")
     latency.set_defaults(run=_latency)
 
 
@@ -146,24 +148,50 @@ def _report(arguments):
     print(report(arguments.folder))
 
 
+# What each option of latency goes with; None is the table of calls.
+_OF_MODE = {
+    "calls": (None,),
+    "lengths": (None,),
+    "out": (None,),
+    "deadline_ms": (None, "soak"),
+    "load": ("soak",),
+    "pool_choice": ("pool",),
+}
+
+
+def _check_latency(arguments):
+    """Raise where an option would have no effect, or the figure no file."""
+    mode = next((name for name in ("soak", "many", "pool") if getattr(arguments, name)), None)
+    for name, modes in _OF_MODE.items():
+        if getattr(arguments, name) is not None and mode not in modes:
+            flag, (first, *_) = f"--{name.replace('_', '-')}", modes
+            remedy = f"add --{first}" if mode is None else f"leave it or --{mode} out"
+            raise ValueError(f"{flag} would have no effect: {remedy}.")
+    if arguments.out is None:
+        return
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    file, kinds = Path(arguments.out).absolute(), FigureCanvasBase.get_supported_filetypes()
+    if not file.parent.is_dir():
+        raise ValueError(f"--out: the folder of {file} does not exist; make it first.")
+    if file.suffix[1:].lower() not in kinds or file.is_dir():
+        raise ValueError(f"--out must be a file that ends in .{', .'.join(kinds)}; got {file}.")
+
+
 def _latency(arguments):
     from ..policies.checkpoint import load_runtime, resolve
     from . import latency
 
-    if arguments.out and not Path(arguments.out).absolute().parent.is_dir():
-        raise ValueError(f"--out: the folder of {arguments.out} does not exist; make it first.")
-    if arguments.out and (arguments.soak or arguments.many or arguments.pool):
-        raise ValueError("--out draws the table of calls; leave out --soak, --many and --pool.")
+    _check_latency(arguments)
     policy, safe = resolve(arguments.policy)
     n_features = load_runtime(policy, safe=safe)[0].n_features
-    deadline = arguments.deadline_ms
+    deadline = arguments.deadline_ms or 1.0
     if arguments.soak:
-        seconds, late, growth = latency.soak(
-            policy, safe, n_features, arguments.soak, arguments.load
-        )
+        load = arguments.load or 0
+        seconds, late, growth = latency.soak(policy, safe, n_features, arguments.soak, load)
         ms = 1e3 * seconds
         print(
-            f"{len(ms)} queries at 1 kHz, {arguments.load} threads of load: "
+            f"{len(ms)} queries at 1 kHz, {load} threads of load: "
             f"p50 {np.median(ms):.3f} ms, p99 {np.percentile(ms, 99):.3f} ms, "
             f"p99.9 {np.percentile(ms, 99.9):.3f} ms, worst {ms.max():.3f} ms; "
             f"{np.mean(ms > deadline):.3%} over {deadline:g} ms; query and tell over the period in "
@@ -177,18 +205,19 @@ def _latency(arguments):
     if arguments.pool:
         if arguments.pool < 200:
             raise ValueError(f"--pool must be at least 200, got {arguments.pool}.")
-        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
+        choice = arguments.pool_choice or "auto"
+        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features, choice)
         print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
         for name, part in zip(("nearest row left", "query()", "tell()"), seconds, strict=True):
             p50, p99 = np.percentile(1e3 * part, (50, 99))
             print(f"; {name} p50 {p50:.3f} ms, p99 {p99:.3f} ms", end="")
         print()
         return
-    results = {}
+    results, every = {}, arguments.calls or 1000
     for name, prepare in latency.methods(policy, safe, n_features).items():
         # A Gaussian process takes its time.
-        calls = max(arguments.calls // 50, 5) if name.startswith("GP") else arguments.calls
-        for n in arguments.lengths:
+        calls = max(every // 50, 5) if name.startswith("GP") else every
+        for n in arguments.lengths or latency.LENGTHS:
             results[name, n] = latency.latencies(prepare, n, n_features, calls)
     print("\n".join(latency.table(results, deadline)))
     if arguments.out:

@@ -185,7 +185,7 @@ def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
     return campaigns / (time.perf_counter() - start)
 
 
-def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
+def pool_latency(policy, safe, rows, n_features, pool_choice="auto", calls=100, seed=0):
     """How long a random pool takes.
 
     Parameters
@@ -194,6 +194,8 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
         See :func:`methods`.
     rows, n_features : int
         Of the pool.
+    pool_choice : str, default="auto"
+        Of the querier.
     calls, seed : int
         The campaign has 10 observations at first, around the centre, and one more in each call.
 
@@ -227,7 +229,7 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
         # The safe region is a ball that holds about half of the box.
         return np.cos(4 * x).mean(axis=1), 2 - 24 * np.square(x - 0.5).mean(axis=1)
 
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy, pool_choice=pool_choice)
     first = rng.uniform(0.4, 0.6, (10, n_features))
     querier.fit(first, *measured(first))
     querier.query(pool=pool)  # a policy that weighs features has an index of its own

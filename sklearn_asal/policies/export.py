@@ -20,8 +20,9 @@ def export_onnx(policy, path, *, safe=None):
     to the unit cube, ``y`` is ``(y - y_loc) / y_scale``, ``margin`` is
     ``(z - safety_threshold) / z_scale`` with its sign turned where safe is below (of several limits
     the smallest). ``mask`` is True where an observation is real, False for padding. ``budget``
-    counts the queries left, this one included; it has to be between 1 and the policy's
-    ``max_budget``. The metadata of the file hold the policy's header.
+    counts the queries left, this one included, from 1 on; as in ``query``, a campaign that is
+    longer than the policy's ``max_budget`` goes through its plan in slow motion. The metadata of
+    the file hold the policy's header.
 
     Parameters
     ----------
@@ -150,8 +151,15 @@ class _Graph:
         return self.scaled("X", *scaling(setup)[0])
 
     def left(self, setup):
-        """The budget as the network wants it, ``(B, 1)``."""
-        return self.scaled(self.add("Unsqueeze", "budget", [1]), *scaling(setup)[1])
+        """The budget as the network wants it, ``(B, 1)``; what :func:`told_budget` does."""
+        queried = self.add(
+            "ReduceSum", self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT), [1], keepdims=0
+        )
+        queried = self.add("Max", self.add("Sub", queried, np.float32(self.n_init)), np.float32(0))
+        share = self.add("Div", np.float32(self.longest), self.add("Add", "budget", queried))
+        told = self.add("Mul", "budget", self.add("Min", share, np.float32(1)))
+        told = self.add("Unsqueeze", self.add("Max", told, np.float32(1)), [1])
+        return self.scaled(told, *scaling(setup)[1])
 
     def silu(self, x):
         return self.add("Mul", x, self.add("Sigmoid", x))
@@ -225,6 +233,7 @@ class _Graph:
 
     def model(self, header):
         onnx, setup = self.onnx, complete(header["architecture"])
+        self.longest, self.n_init = header["max_budget"], header.get("n_init", 1)
         h = {"transformer": self.transformer, "reader": self.reader}[setup["kind"]](setup)
         if setup["output"] == "clip":
             h = self.add("Clip", h, np.float32(-1), np.float32(1))

@@ -49,10 +49,36 @@ def test_batches_and_pools(policy, capsys):
     assert "query() p50" in printed
     assert bench("--policy", policy(True), "--pool", 100) == 1
     assert "--pool must be at least 200" in capsys.readouterr().err
-    assert bench("--policy", policy(True), "--many", 30, "--out", "many.png") == 1
-    assert "leave out --soak, --many and --pool" in capsys.readouterr().err
+    choice = "--pool-choice", "informative"
+    assert bench("--policy", policy(True), "--pool", 500, *choice) == 0
+    assert "query() p50" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         bench("--many", 30, "--pool", 500)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--many", 30, "--out", "many.png"), "--out would have no effect: leave it or --many out"),
+        (("--soak", 30, "--calls", 9), "--calls would have no effect: leave it or --soak out"),
+        (("--many", 30, "--deadline-ms", 2), "--deadline-ms would have no effect"),
+        (("--load", 2), "--load would have no effect: add --soak"),
+        (("--pool-choice", "nearest"), "--pool-choice would have no effect: add --pool"),
+        (("--out", "no-such-folder/a.png"), "make it first"),
+        (("--out", "figure.xyz"), "--out must be a file that ends in"),
+        (("--out", "figure"), "--out must be a file that ends in"),
+    ],
+)
+def test_options_without_effect(options, message, capsys):
+    assert bench("--policy", "safe-2d", *options) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [("--load", -1), ("--deadline-ms", 0), ("--calls", 0)])
+def test_bad_numbers(option, capsys):
+    with pytest.raises(SystemExit):
+        bench("--soak", 5, *option)
+    assert f"argument {option[0]}: must be" in capsys.readouterr().err
 
 
 def test_share_over_the_deadline():

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 
+from sklearn_asal import AmortizedQuerier
 from sklearn_asal.__main__ import main
 from sklearn_asal.exceptions import PolicyFileError
 from sklearn_asal.policies import save_policy
 from sklearn_asal.policies.architecture import build
 from sklearn_asal.policies.checkpoint import load_runtime, shipped
 from sklearn_asal.policies.export import export_onnx
+from sklearn_asal.policies.runtime import told_budget
 
 ort = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -28,17 +30,19 @@ def saved(path, n_features=2, safe=True, **options):
 
 def compare(policy, safe, file):
     """The file, for several sizes of batch and history, with the Python path."""
-    runtime, _ = load_runtime(policy, safe=safe)
+    runtime, header = load_runtime(policy, safe=safe)
     session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(0)
-    for B, n in ((1, 1), (1, 45), (4, 7)):
-        budget = rng.integers(1, 41, B).astype(np.float32)
+    for B, n in ((1, 1), (1, 45), (4, 7), (4, 60)):
+        budget = rng.integers(1, 80, B).astype(np.float32)
         X = rng.random((B, n, runtime.n_features), dtype=np.float32)
         y, margin = rng.standard_normal((2, B, n), dtype=np.float32)
         mask = np.arange(n) < rng.integers(1, n + 1, (B, 1))
         feed = dict(budget=budget, X=X, y=y, mask=mask, **({"margin": margin} if safe else {}))
         (result,) = session.run(["x"], feed)
-        expected = runtime(budget, X, y, margin, mask)
+        plan = zip(budget.tolist(), mask.sum(axis=1).tolist(), strict=True)
+        told = np.array([told_budget(header, left, known) for left, known in plan])
+        expected = runtime(told, X, y, margin, mask)
         np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
     return session
 
@@ -78,6 +82,20 @@ def test_command_line(tmp_path, capsys):
     compare("2d", True, file)
     assert main(["export", "safe-99d", str(file)]) == 1
     assert "neither a preset" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", shipped(False))
+@pytest.mark.parametrize(("n", "budget"), [(3, 4), (10, 30), (30, 30), (5, 200)])
+def test_file_plans_long_campaigns_as_queries_do(tmp_path, name, n, budget):
+    export_onnx(name, tmp_path / "p.onnx", safe=False)
+    session = ort.InferenceSession(tmp_path / "p.onnx", providers=["CPUExecutionProvider"])
+    querier, rng = AmortizedQuerier(name), np.random.default_rng(0)
+    X, y = rng.random((n, shipped(False)[name])), rng.standard_normal(n)
+    feed = {"budget": np.array([budget]), "X": X[None], "y": y[None]}
+    feed = {key: value.astype(np.float32) for key, value in feed.items()}
+    (result,) = session.run(["x"], {**feed, "mask": np.ones((1, n), dtype=bool)})
+    np.testing.assert_allclose(result, querier.query(X, y, budget=budget), rtol=0, atol=1e-5)
 
 
 def test_wrong_kind(tmp_path):
