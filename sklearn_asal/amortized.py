@@ -198,9 +198,9 @@ class _PolicyQuerier(RowChoice, ManyCampaigns, BaseQuerier):
         planned = header["max_budget"] + header.get("n_init", 1)
         if n_observed >= planned:
             warn_user(
-                f"no budget is stated, and with {n_observed} observations the policy's plan for "
-                f"{header['max_budget']:g} queries is over: it proposes what it would as its last "
-                "query. Set budget, or choose from a pool, such as "
+                # The same words each time, so that they are shown but once.
+                f"no budget is stated, and the policy's plan for {header['max_budget']:g} queries "
+                "is over: each is planned as its last. Set budget, or choose from a pool, such as "
                 'CandidatePool.from_bounds(bounds), with pool_choice="informative".',
                 DataScaleWarning,
             )

@@ -149,10 +149,12 @@ def test_rows_all_over_the_bounds_need_no_plan():
 def test_the_end_of_an_unstated_plan_is_warned_of():
     querier, n = AmortizedQuerier("1d"), 31  # 30 queries after one observation
     x = np.linspace(0, 1, n)[:, None]
-    with pytest.warns(DataScaleWarning, match="no budget is stated, and with 31 obs") as record:
+    with pytest.warns(
+        DataScaleWarning, match="no budget is stated, and the policy's plan for 30"
+    ) as record:
         querier.query(x, np.sin(9 * x[:, 0]))
     assert record[0].filename == __file__
-    with pytest.warns(DataScaleWarning, match="no budget is stated, and with 31 obs"):
+    with pytest.warns(DataScaleWarning, match="no budget is stated, and the policy's plan for 30"):
         querier.propose_many([(x, np.sin(9 * x[:, 0])), (x[:3], [0, 1, 0])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -3,10 +3,13 @@
 import os
 import threading
 import time
+import warnings
 
 import numpy as np
 
 from .. import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, GPQuerier, GPSafeQuerier
+from ..exceptions import DataScaleWarning
+from ..policies.checkpoint import load_runtime
 
 LENGTHS = (5, 25, 45)
 
@@ -34,7 +37,9 @@ def methods(policy, safe, n_features):
     dict of str to callable
         The function does, untimed, what comes before the call: ``fit`` and ``tell``.
     """
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
+    # A stated budget, for the end of an unstated one is warned of.
+    budget = load_runtime(policy, safe=safe)[1]["max_budget"]
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy, budget=budget)
     plain = (GPSafeQuerier if safe else GPQuerier)(random_state=0)
 
     def told(X, y, z):
@@ -229,9 +234,12 @@ def pool_latency(policy, safe, rows, n_features, pool_choice="auto", calls=100, 
         # The safe region is a ball that holds about half of the box.
         return np.cos(4 * x).mean(axis=1), 2 - 24 * np.square(x - 0.5).mean(axis=1)
 
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy, pool_choice=pool_choice)
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    querier = kind(policy, pool_choice=pool_choice, budget=calls)
     first = rng.uniform(0.4, 0.6, (10, n_features))
-    querier.fit(first, *measured(first))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataScaleWarning)  # of more calls than it was trained for
+        querier.fit(first, *measured(first))
     querier.query(pool=pool)  # a policy that weighs features has an index of its own
     query, tell = np.empty((2, calls))
     for i in range(calls):
