@@ -111,8 +111,14 @@ def _evaluate(arguments):
         preset = preset.replace(objective=arguments.objective, n_grid=n_grid)
     if arguments.queries is not None:
         preset = preset.replace(max_budget=arguments.queries)
-    facts = {"policy": arguments.policy, "preset": preset.name, "tasks": arguments.tasks}
-    facts |= {"queries": preset.max_budget, "seed": arguments.seed}
+    facts = {
+        "policy": arguments.policy,
+        "preset": preset.name,
+        "tasks": arguments.tasks,
+        "queries": preset.max_budget,
+        "seed": arguments.seed,
+        "scored_by": preset.objective,
+    }
     if arguments.method is not None:
         network = _querying(arguments, preset)
         facts["method"] = arguments.method
@@ -120,15 +126,14 @@ def _evaluate(arguments):
         # A copy, for the loaded network is shared.
         network = copy.deepcopy(network).to(usable_device(arguments.device))
     result = evaluate(network, preset, arguments.tasks, arguments.seed)
-    facts |= {"scored_by": preset.objective}
     print(json.dumps(facts | result))
 
 
 def _querying(arguments, preset):
     """The querier of a benchmark's method, to take the place of the policy."""
     from .benchmarks.methods import METHODS, make
+    from .benchmarks.simulated import Querying
     from .policies.checkpoint import locate_any
-    from .trainer.querying import Querying
 
     fit = [name for name, method in METHODS.items() if method.safe == preset.safe]
     if arguments.method not in fit:

@@ -120,11 +120,11 @@ class ManyCampaigns:
             raise ValueError("histories is empty; at least one campaign is needed.")
         left = self._budgets(budgets, len(histories))
         data = [self._history(0, histories[0])]
-        first = data[0], histories[0]
+        first = histories[0], data[0]
         joined = _joined(histories)
         if joined is None:
             for i, history in enumerate(histories[1:], start=1):
-                data.append(self._history(i, history, *first))
+                data.append(self._history(i, history, first))
             lengths = np.array([len(X) for X, _, _ in data])
             parts = zip(*data, strict=True)
             together = [None if part[0] is None else np.concatenate(part) for part in parts]
@@ -135,26 +135,21 @@ class ManyCampaigns:
             together = [X, y, z]
         return together, lengths, left
 
-    def _history(self, i, history, first=None, like=None):
-        """Validated data of one campaign, of the shapes and names of the first."""
+    def _history(self, i, history, first=None):
+        """Validated data of one campaign; ``first`` has the history and the data of the first."""
         try:
             if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
                 raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
             X, y, z = self._data(*history, *(None,) * (3 - len(history)), "propose_many")[1]
-            if like is not None:
-                self._check_alike(history, like)
             data = X, y, z if self._safe else None
-            for name, now, before in zip("Xyz", data, first or data, strict=True):
-                if now is not None and now.shape[1:] != before.shape[1:]:
-                    raise ValueError(
-                        f"{name} has shape {now.shape}, that of campaign 0 {before.shape}."
-                    )
+            if first is not None:
+                self._check_alike(history, data, *first)
         except (TypeError, ValueError) as error:
             raise type(error)(f"campaign {i}: {error}") from error
         return data
 
-    def _check_alike(self, history, first):
-        """Of two campaigns both or none have safety measurements, and features the same names."""
+    def _check_alike(self, history, data, first, first_data):
+        """Two campaigns have the same measurements, of the same shapes, and names of features."""
         has, had = (len(one) == 3 and one[2] is not None for one in (history, first))
         if self._safe and has != had:
             raise ValueError(
@@ -167,6 +162,11 @@ class ManyCampaigns:
                 f"X has the features {list(names)}, campaign 0 has {list(known)}; bring the "
                 "columns into the same order."
             )
+        for name, now, before in zip("Xyz", data, first_data, strict=True):
+            if now is not None and now.shape[1:] != before.shape[1:]:
+                raise ValueError(
+                    f"{name} has shape {now.shape}, that of campaign 0 {before.shape}."
+                )
 
     def _budgets(self, budgets, n_campaigns):
         """Queries left of each campaign."""

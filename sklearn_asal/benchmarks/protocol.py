@@ -117,15 +117,13 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
 
     trial = task.begin(seed)
     X, y, worst, safe = trial.X, trial.y, 0.0, 0
-    pool = trial.pool
-    if pool is None and parameters.get("pool_choice") == "informative":
-        pool = CandidatePool.from_bounds(task.bounds)
+    pool = rows_all_over(querier, task.bounds) if trial.pool is None else trial.pool
     querier.fit(X, y, trial.z)
     records = []
     taken = []
     for query in range(1, n_queries + 1):
         begun = time.perf_counter()
-        x, index, forced = _choose(querier, pool, taken)
+        x, index, forced = choose(querier, pool, taken)
         seconds = time.perf_counter() - begun
         taken.append(index)
         y_new, z_new = trial.measure(x, index)
@@ -148,7 +146,13 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     return (records, querier) if return_querier else records
 
 
-def _choose(querier, pool, taken):
+def rows_all_over(querier, bounds):
+    """What a querier with ``pool_choice="informative"`` chooses from where all may be measured."""
+    informative = querier.get_params().get("pool_choice") == "informative"
+    return CandidatePool.from_bounds(bounds) if informative else None
+
+
+def choose(querier, pool, taken):
     """The next point (1, n_features), its row in the pool or None, and whether it was forced."""
     try:
         if pool is None:

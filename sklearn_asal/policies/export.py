@@ -122,26 +122,26 @@ class _Graph:
 
     def transformer(self, setup):
         """The paper's network, up to the bound on its decision."""
-        real, hidden_keys, root = self.mask(setup)
+        real, hidden_keys, known, root = self.mask(setup)
         x = self.inputs(setup)
         shared = setup, real, hidden_keys, root
         parts = [self.encoder(x, "y", "history", *shared)]
         if setup["safe"]:
             parts.append(self.encoder(x, "margin", "safety_history", *shared))
         if setup["budget"]:
-            parts.append(self.mlp(self.left(setup), "budget"))
+            parts.append(self.mlp(self.left(setup, known), "budget"))
         return self.mlp(self.add("Concat", *parts, axis=1), "decision")
 
     def mask(self, setup):
-        """Weights of observations, what hides padding from attention, what a sum is divided by."""
+        """Weights of observations, what hides padding from attention, number, divisor of a sum."""
         real = self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT)
         hidden_keys = self.add("Mul", self.add("Sub", real, np.float32(1)), np.float32(1e30))
         hidden_keys = self.add("Unsqueeze", hidden_keys, [1, 2])
+        known = self.add("ReduceSum", real, [1], keepdims=1)
         root = None
         if setup["pooling"] == "sqrt":
-            root = self.add("Max", self.add("ReduceSum", real, [1], keepdims=1), np.float32(1))
-            root = self.add("Sqrt", root)
-        return real, hidden_keys, root
+            root = self.add("Sqrt", self.add("Max", known, np.float32(1)))
+        return real, hidden_keys, known, root
 
     def scaled(self, x, shift, factor):
         return self.add("Mul", self.add("Sub", x, np.float32(shift)), np.float32(factor))
@@ -150,16 +150,13 @@ class _Graph:
         """X as the network wants it."""
         return self.scaled("X", *scaling(setup)[0])
 
-    def left(self, setup):
+    def left(self, setup, known):
         """The budget as the network wants it, ``(B, 1)``; what :func:`told_budget` does."""
-        queried = self.add(
-            "ReduceSum", self.add("Cast", "mask", to=self.onnx.TensorProto.FLOAT), [1], keepdims=0
-        )
-        queried = self.add("Max", self.add("Sub", queried, np.float32(self.n_init)), np.float32(0))
-        share = self.add("Div", np.float32(self.longest), self.add("Add", "budget", queried))
-        told = self.add("Mul", "budget", self.add("Min", share, np.float32(1)))
-        told = self.add("Unsqueeze", self.add("Max", told, np.float32(1)), [1])
-        return self.scaled(told, *scaling(setup)[1])
+        budget = self.add("Unsqueeze", "budget", [1])
+        queried = self.add("Max", self.add("Sub", known, np.float32(self.n_init)), np.float32(0))
+        share = self.add("Div", np.float32(self.longest), self.add("Add", budget, queried))
+        told = self.add("Mul", budget, self.add("Min", share, np.float32(1)))
+        return self.scaled(self.add("Max", told, np.float32(1)), *scaling(setup)[1])
 
     def silu(self, x):
         return self.add("Mul", x, self.add("Sigmoid", x))
@@ -171,7 +168,7 @@ class _Graph:
     def reader(self, setup):
         """The reading network, up to the bound on its decision."""
         width, heads = setup["embedding"], setup["heads"]
-        real, hidden_keys, root = self.mask(setup)
+        real, hidden_keys, known, root = self.mask(setup)
         values = ("y", "margin")[: 1 + setup["safe"]]
         values = [self.add("Unsqueeze", value, [2]) for value in values]
         rows = self.add("Concat", self.inputs(setup), *values, axis=2)
@@ -186,13 +183,14 @@ class _Graph:
         if root is not None:
             h = self.add("Div", h, root)
         if setup["budget"]:
-            hidden = self.silu(self.linear(self.left(setup), "budget.0"))
+            hidden = self.silu(self.linear(self.left(setup, known), "budget.0"))
             h = self.add("Add", h, self.linear(hidden, "budget.2"))
         lead = None
         if setup["lead"]:
             points = leading_points(setup["n_features"])
-            known = self.add("Cast", "mask", to=self.onnx.TensorProto.INT64)
-            known = self.add("ReduceSum", known, [1], keepdims=0)
+            known = self.add(
+                "Squeeze", self.add("Cast", known, to=self.onnx.TensorProto.INT64), [1]
+            )
             point = self.add("Gather", points, self.add("Mod", known, [LEADING]))
             lead = self.add("Mul", point, self.weights["lead"])
             point = self.add("Mul", point, np.float32(math.sqrt(3)))

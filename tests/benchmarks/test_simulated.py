@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from sklearn_asal import AmortizedSafeQuerier, GPSafeQuerier
+from sklearn_asal.benchmarks.simulated import Querying
 from sklearn_asal.exceptions import NoSafeCandidateError
 from sklearn_asal.policies import load_policy
 from sklearn_asal.trainer.evaluate import evaluate
 from sklearn_asal.trainer.presets import PRESETS
-from sklearn_asal.trainer.querying import Querying
 from sklearn_asal.trainer.simulator import draw_tasks, simulate
 
 PRESET = PRESETS["safe-2d"].replace(max_budget=12)

@@ -6,16 +6,16 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from ..exceptions import DataScaleWarning, NoSafeCandidateError, SafetyWarning
+from ..exceptions import DataScaleWarning, SafetyWarning
 from ..pool import CandidatePool
-from .references import reachable
+from ..trainer.references import reachable
+from .protocol import choose, rows_all_over
 
 
 class Querying:
     """What :func:`~sklearn_asal.trainer.simulator.simulate` takes for a network.
 
-    Where nothing is safe enough for the querier, its least unsafe point is measured, as in the
-    benchmark.
+    Campaigns are those of :func:`~sklearn_asal.benchmarks.run`, on simulated tasks.
 
     Parameters
     ----------
@@ -23,18 +23,17 @@ class Querying:
         With bounds of the unit cube. Each campaign gets a clone with a budget and a random state
         of its own.
     preset : Preset
-        Of the campaigns. If the querier has ``pool_choice="informative"``, it chooses from points
-        all over the unit cube that the preset's lags can reach.
+        Of the campaigns. Rows from all over the unit cube are brought within reach of its lags.
     """
 
     #: Campaigns at a time; each keeps what it knows of a pool.
     chunk = 25
 
     def __init__(self, querier, preset):
-        self.querier, self.pool = querier, None
-        if querier.get_params().get("pool_choice") == "informative":
-            rows = CandidatePool.from_bounds([(0.0, 1.0)] * preset.n_features).X
-            self.pool = CandidatePool(reachable(torch.tensor(rows), preset.lags).numpy())
+        self.querier = querier
+        self.pool = rows_all_over(querier, [(0.0, 1.0)] * preset.n_features)
+        if self.pool is not None and preset.lags:
+            self.pool = CandidatePool(reachable(torch.tensor(self.pool.X), preset.lags).numpy())
 
     def campaigns(self, n_queries, n_init, longest):
         """Campaigns that begin, as of a network."""
@@ -62,14 +61,8 @@ class _Campaigns:
         """The next inputs of the first ``n`` campaigns, ``(n, n_features)``."""
         with warnings.catch_warnings():
             _ignore_scales()
-            points = [self._ask(querier) for querier in self.queriers[:n]]
+            points = [choose(querier, self.pool, [])[0][0] for querier in self.queriers[:n]]
         return torch.tensor(np.array(points), dtype=torch.float32)
-
-    def _ask(self, querier):
-        try:
-            return querier.query(pool=self.pool)[0]
-        except NoSafeCandidateError as error:
-            return error.candidate
 
 
 def _ignore_scales():
