@@ -3,8 +3,8 @@ A policy on a controller, without Python's machine learning stack
 ==================================================================
 
 A policy can be written as an ONNX file, which the runtimes of many languages and devices evaluate.
-Here we write one and run a campaign on it with NumPy and ONNX Runtime alone: neither torch nor this
-package is needed where the file is used.
+Here we write one and run a campaign on it with NumPy and ONNX Runtime alone: where the file is
+used, neither torch nor this package is needed.
 """
 
 # %%
@@ -13,7 +13,6 @@ package is needed where the file is used.
 # On the command line: ``python -m sklearn_asal export safe-2d policy.onnx``. It needs the package
 # ``onnx``: ``pip install 'sklearn-asal[onnx]'``.
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -30,7 +29,9 @@ print(f"{file.stat().st_size / 2**20:.1f} MiB")
 # On the controller
 # -----------------
 # The file works at unit scale. So the controller maps inputs by the bounds of its rig, outputs
-# by their mean and spread, and measures how far it is from the limit in units of safety.
+# by their mean and spread, and measures how far it is from the limit in units of safety. On a
+# controller with arrays of a fixed size, ``mask`` says which of the rows hold an observation; what
+# the others hold is ignored.
 
 import onnxruntime
 
@@ -50,7 +51,7 @@ def next_point(X, y, z, left):
         "margin": ((LIMIT - z) / Z_SCALE)[None],
     }
     feed = {name: value.astype(np.float32) for name, value in feed.items()}
-    feed["mask"] = np.ones((1, len(X)), dtype=bool)  # nothing is padding
+    feed["mask"] = np.ones((1, len(X)), dtype=bool)  # every row holds an observation
     (x,) = session.run(["x"], feed)
     return LOWER + (UPPER - LOWER) * x[0]
 
@@ -69,7 +70,6 @@ for left in range(30, 0, -1):
     y_new, z_new = measure(x)
     X, y, z = np.vstack([X, x]), np.append(y, y_new), np.append(z, z_new)
 print(f"share of queries below the limit: {np.mean(z[5:] <= LIMIT):.2f}")
-print("torch was imported:", "torch" in sys.modules)
 
 # %%
 # What it measured

@@ -1,6 +1,5 @@
 """Pretrained policies that pick the next safe and informative experiment."""
 
-from .amortized import AmortizedQuerier, AmortizedSafeQuerier
 from .exceptions import (
     BudgetExhaustedError,
     DataScaleWarning,
@@ -10,9 +9,14 @@ from .exceptions import (
     PoolExhaustedError,
     SafetyWarning,
 )
-from .gp import GPQuerier, GPSafeQuerier
 from .pool import CandidatePool
-from .random import RandomQuerier
+from .queriers import (
+    AmortizedQuerier,
+    AmortizedSafeQuerier,
+    GPQuerier,
+    GPSafeQuerier,
+    RandomQuerier,
+)
 
 __version__ = "0.1.0"
 

@@ -82,7 +82,7 @@ def _add_evaluate(commands):
     evaluate.add_argument("--objective", help="of the paper, such as S_H; default: the preset's")
     evaluate.add_argument(
         "--method",
-        help="of bench run, such as asal-informative or safe-gp, in place of the bare policy",
+        help="of bench run, such as safe-ensemble or safe-gp, in place of the bare policy",
     )
     evaluate.add_argument(
         "--queries", type=positive, help="largest number of a campaign; default: the preset's"
@@ -94,7 +94,7 @@ def _add_evaluate(commands):
 
 
 def _evaluate(arguments):
-    from .policies.checkpoint import load_any
+    from .policies.registry import load_any
     from .trainer.evaluate import evaluate
     from .trainer.loop import usable_device
     from .trainer.presets import PRESETS, Preset
@@ -133,7 +133,7 @@ def _querying(arguments, preset):
     """The querier of a benchmark's method, to take the place of the policy."""
     from .benchmarks.methods import METHODS, make
     from .benchmarks.simulated import Querying
-    from .policies.checkpoint import locate_any
+    from .policies.registry import locate_any
 
     fit = [name for name, method in METHODS.items() if method.safe == preset.safe]
     if arguments.method not in fit:
@@ -141,7 +141,7 @@ def _querying(arguments, preset):
             f"--method must be one of {', '.join(fit)} for preset {preset.name}, "
             f"got {arguments.method!r}"
         )
-    return Querying(make(arguments.method, preset, locate_any(arguments.policy)), preset)
+    return Querying(make(arguments.method, preset, locate_any(arguments.policy)))
 
 
 def _add_export(commands):
@@ -166,7 +166,8 @@ def _add_info(commands):
 
 def _info(arguments):
     from . import __version__
-    from .policies.checkpoint import locate, locate_any, read_header, shipped
+    from .policies.checkpoint import read_header
+    from .policies.registry import locate, locate_any, shipped
 
     if arguments.policy is not None:
         path = locate_any(arguments.policy)

@@ -1,15 +1,45 @@
-"""What a measurement is worth, how safe it is, and the search for the best one."""
+"""What a measurement is worth, how safe it is, and which candidate is best."""
+
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import log_ndtr, logsumexp, ndtr
+from scipy.special import ndtr
 
 # Rows worked on at a time, where what is needed of each is many numbers.
 _ROWS = 4096
-# Scores closer than this count as equal, so that rounding does not decide.
-_TIE = 1e-9
-# How far inside the safe set the solver aims, in log probability: it misses by about 1e-7.
-_SLACK = 1e-5
+#: Scores closer than this count as equal, so that rounding does not decide; some of them are
+#: computed in single precision.
+TIE = 1e-5
+# A point that may be safe with a smaller probability is not worth to be known.
+_POSSIBLY_SAFE = 0.16
+# Risk is the probability of being unsafe in units of gamma. The logarithm of a gain is lowered by
+# so much times the risk, and candidates of a higher risk than the limit are never taken.
+_PENALTY, _LARGEST_RISK = 0.35, 6.0
+# In place of a gain of nothing, whose logarithm is infinite.
+_NOTHING = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What the models expect of measurements at some points, in the user's units.
+
+    Attributes
+    ----------
+    y_mean, y_std : ndarray of shape (n,)
+        Predicted output and its standard deviation, noise included.
+    p_safe : ndarray of shape (n,) or None
+        Probability that a measurement keeps all limits. This and the next are None
+        for a querier without limits.
+    z_mean, z_std : ndarray of shape (n,) or (n, n_limits), or None
+        Predicted safety measurements and their standard deviations, noise included. Of a limit
+        that is measured in booleans, the share that is expected to be True.
+    """
+
+    y_mean: np.ndarray
+    y_std: np.ndarray
+    p_safe: np.ndarray | None = None
+    z_mean: np.ndarray | None = None
+    z_std: np.ndarray | None = None
 
 
 def predicted(model, X):
@@ -44,8 +74,7 @@ def _moments(model, answer, method, shape):
     if mean.shape != std.shape or mean.ndim != len(shape) or mean.shape[-1:] != shape[-1:]:
         raise ValueError(
             f"{called} must return two arrays of shape {wanted}, mean and standard deviation, for "
-            f"n = {shape[-1]} rows; it returned {_described(answer)}. A regressor of scikit-learn "
-            "needs a subclass whose predict asks for the deviation (return_std=True)."
+            f"n = {shape[-1]} rows; it returned {_described(answer)}."
         )
     if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
         raise ValueError(
@@ -102,32 +131,100 @@ def min_unsafe(std, p_safe, gamma):
     return surprise - np.log(np.maximum(gamma, 1.0 - np.asarray(p_safe)))
 
 
-def variance_reduction(model, X, reference):
-    """How much a measurement lowers the variance of the function, averaged over points.
+def variance_reduction(model, X, reference, weights):
+    """How much measurements lower the posterior variance of a reference set.
+
+    Integrated variance reduction (Cohn, 1996; Seo et al., 2000), with the integral as a weighted
+    sum over the reference set.
 
     Parameters
     ----------
     model : surrogate
-        Fitted, with a method ``covariance``.
+        Fitted, with a method ``covariance``, or with a ``variance_reduction`` of its own.
     X : ndarray of shape (n, n_features)
         Where to measure.
     reference : ndarray of shape (k, n_features)
         Where the variance matters.
+    weights : ndarray of shape (k,)
+        How much each of these points matters.
 
     Returns
     -------
     reduction : ndarray of shape (n,)
+        Weighted mean of the reductions.
     """
+    total = weights.sum() or 1.0
+    if hasattr(model, "variance_reduction"):
+        return model.variance_reduction(X, reference, weights) / total
     std = predicted(model, X)[1]
     reduction = np.empty(len(X))
     for start in range(0, len(X), _ROWS):
         rows = slice(start, start + _ROWS)
         covariance = model.covariance(X[rows], reference)
-        reduction[rows] = np.square(covariance).mean(axis=1)
-    return reduction / np.square(std)
+        reduction[rows] = np.square(covariance) @ weights
+    return reduction / (total * np.square(std))
 
 
-def safe_probability(limits, X):
+def penalized(gain, p_safe, gamma):
+    """A gain with a price on risk.
+
+    The logarithm of the gain, less a penalty in proportion to ``(1 - p_safe) / gamma``. In
+    simulation the share of unsafe queries comes out near gamma, where a bound of gamma on every
+    single query may trap a campaign in a corner of the safe region.
+
+    Parameters
+    ----------
+    gain : ndarray of shape (n,)
+    p_safe : ndarray of shape (n,)
+        Probability of being safe.
+    gamma : float
+        Tolerated share of unsafe queries.
+
+    Returns
+    -------
+    score : ndarray of shape (n,)
+    """
+    return np.log(gain + _NOTHING) - _PENALTY * (1.0 - p_safe) / gamma
+
+
+def is_tolerable(p_safe, gamma):
+    """Which candidates :func:`penalized` is meant for: of a risk of at most six times gamma.
+
+    Parameters
+    ----------
+    p_safe : ndarray of shape (n,)
+    gamma : float
+
+    Returns
+    -------
+    bool ndarray of shape (n,)
+    """
+    return 1.0 - p_safe <= _LARGEST_RISK * gamma
+
+
+def possibly_safe(limits, reference):
+    """Weights of a reference set: one where a point may be safe, else zero.
+
+    Parameters
+    ----------
+    limits : list of surrogate
+        See :func:`probability_of_feasibility`.
+    reference : ndarray of shape (k, n_features)
+
+    Returns
+    -------
+    weights : ndarray of shape (k,)
+    """
+    p_safe = np.ones(len(reference))
+    for model in limits:
+        if hasattr(model, "probability_at"):  # which knows the reference set of the query before
+            p_safe *= model.probability_at(reference)
+        else:
+            p_safe *= probability_of_feasibility([model], reference)
+    return (p_safe >= _POSSIBLY_SAFE).astype(float)
+
+
+def probability_of_feasibility(limits, X):
     """Probability that a measurement keeps all limits (eqS-gp_posterior_cdf).
 
     Parameters
@@ -144,105 +241,38 @@ def safe_probability(limits, X):
     """
     p_safe = np.ones(len(X))
     for model in limits:
-        if not hasattr(model, "predict_members"):
-            mean, std = predicted(model, X)
-            p_safe *= ndtr(mean / std)
-            continue
         for start in range(0, len(X), _ROWS):
             rows = slice(start, start + _ROWS)
-            answer = model.predict_members(X[rows])
-            means, stds = _moments(model, answer, "predict_members", (-1, len(X[rows])))
-            p_safe[rows] *= ndtr(means / stds).mean(axis=0)
+            p_safe[rows] *= _probability_of_positive(model, X[rows])
     return p_safe
 
 
-def first_best(scores):
-    """Index of the first score that equals the highest one, rounding aside."""
-    return int((scores >= scores.max() - _TIE).argmax())
+def _probability_of_positive(model, X):
+    if hasattr(model, "probability_of_positive"):
+        return model.probability_of_positive(X)
+    if not hasattr(model, "predict_members"):
+        mean, std = predicted(model, X)
+        return ndtr(mean / std)
+    answer = model.predict_members(X)
+    means, stds = _moments(model, answer, "predict_members", (-1, len(X)))
+    return ndtr(means / stds).mean(axis=0)
 
 
-def refine(model, limits, starts, gamma, soft=False):
-    """Climb from good candidates to a better point of the unit cube.
+def argbest(scores, points):
+    """Index of the candidate with the highest score.
+
+    Of scores that are equal but for rounding, the one whose point comes first in lexicographic
+    order, so that nothing depends on the order of the candidates.
 
     Parameters
     ----------
-    model : surrogate
-        Of the output, fitted; its predictive entropy is climbed.
-    limits : list of surrogate
-        Of the safety margins; empty without a constraint.
-    starts : ndarray of shape (k, n_features)
-        Candidates, the best one first.
-    gamma : float
-        With limits, the tolerated probability of being unsafe.
-    soft : bool, default=False
-        Climb the score of eq-acq_minunsafe, without a constraint.
+    scores : ndarray of shape (n,)
+    points : ndarray of shape (n, n_features)
 
     Returns
     -------
-    point : ndarray of shape (n_features,)
-        The best point found that keeps the constraint, or the first start.
+    int
     """
-    hard = bool(limits) and not soft
-    required = np.log1p(-gamma)
-
-    def negated(x):
-        _, std, _, slope = model.predict_gradient(x)
-        score, gradient = np.log(std), slope / std
-        if soft:
-            log_safe, d_log_safe = _log_safe(limits, x)
-            unsafe = -np.expm1(log_safe)
-            score -= np.log(max(gamma, unsafe))
-            if unsafe > gamma:
-                gradient = gradient + np.exp(log_safe) / unsafe * d_log_safe
-        return -score, -gradient
-
-    constraint = {
-        "type": "ineq",
-        "fun": lambda x: _log_safe(limits, x)[0] - required - _SLACK,
-        "jac": lambda x: _log_safe(limits, x)[1],
-    }
-    best, cost = starts[0], negated(starts[0])[0]
-    for start in starts:
-        run = minimize(
-            negated,
-            start,
-            jac=True,
-            method="SLSQP",
-            bounds=[(0.0, 1.0)] * len(start),
-            constraints=[constraint] if hard else [],
-            options={"maxiter": 20, "ftol": 1e-6},
-        )
-        x = np.clip(run.x, 0.0, 1.0)
-        # The solver may fail, or end outside the safe set.
-        if not np.isfinite(x).all() or (hard and _log_safe(limits, x)[0] < required):
-            continue
-        found = negated(x)[0]
-        if found < cost - _TIE:
-            best, cost = x, found
-    return best
-
-
-def _log_safe(limits, x):
-    """Logarithm of the joint probability of being safe at one point, and its gradient."""
-    value, gradient = 0.0, np.zeros_like(x)
-    for model in limits:
-        if hasattr(model, "predict_members"):
-            mean, std, d_mean, d_std = model.predict_members_gradient(x)
-        else:
-            mean, std, d_mean, d_std = map(np.stack, zip(model.predict_gradient(x)))
-        ratio = mean / std
-        log_p = logsumexp(log_ndtr(ratio)) - np.log(len(ratio))
-        density = np.exp(-0.5 * ratio**2 - 0.5 * np.log(2 * np.pi) - log_p) / len(ratio)
-        value += log_p
-        gradient = gradient + density / std @ (d_mean - ratio[:, None] * d_std)
-    return value, gradient
-
-
-def refinable(model, limits):
-    """Whether these models have all the gradients that :func:`refine` follows."""
-    return hasattr(model, "predict_gradient") and all(
-        hasattr(limit, "predict_members_gradient")
-        if hasattr(limit, "predict_members")
-        else hasattr(limit, "predict_gradient")
-        for limit in limits
-    )
+    best = scores.max()
+    tied = np.flatnonzero(scores >= best - TIE * max(1.0, abs(best)))
+    return int(tied[0] if len(tied) == 1 else tied[np.lexsort(points[tied].T[::-1])[0]])

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from .amortized import AmortizedSafeQuerier
-from .base import BaseQuerier
 from .benchmarks import get_task, run
 from .datasets import townsend
 from .datasets.function import CENTRE
+from .queriers import AmortizedSafeQuerier
+from .queriers.base import BaseQuerier
 
 _COLUMNS = "{:<10} {:<30} {:>12} {:>8} {:>10}"
 _SAFE, _LIMIT, _UNSAFE = "#d8ecd8", "#2a7f2a", "#c0392b"
@@ -15,8 +15,9 @@ _SAFE, _LIMIT, _UNSAFE = "#d8ecd8", "#2a7f2a", "#c0392b"
 class _CentreQuerier(BaseQuerier):
     """What one does without a policy: random points from where it is known to be safe."""
 
-    def _propose(self, X, y, margin, left, rng, candidates):
-        return rng.uniform(*CENTRE, size=X.shape[1])
+    def _select(self, history, candidates, budget, rng):
+        point = rng.uniform(*CENTRE, size=history.X.shape[1])
+        return point if candidates is None else candidates.nearest(point)[0]
 
 
 def demo(n_queries=30, seed=0, out="demo.png", data_home=None):

@@ -1,23 +1,21 @@
-"""Finite sets of candidates: which rows are left, and which of them is nearest."""
+"""Finite sets of candidates: which rows are available, and which of them are near a point."""
+
+import copy
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
+from .box import Box
 from .exceptions import PoolExhaustedError
-from .space import Box, finite_array, whole
+from .validation import column_names, finite_array, whole
 
-# Two points are the same measurement when no coordinate differs by more, at unit scale: a row that
-# comes back in single precision or with six digits is still that row.
-_SAME = 2e-6
 # What a row may lie beyond the bounds, by rounding.
-_ROUNDING = 1e-9
-# Rows that are quicker compared with all observations than these are looked up.
-_FEW = 64
-# One in so many rows is in the next coarser selection; the coarsest has less than these squared.
-_STRIDE = 8
-# Observations whose equals in a pool are remembered.
-_REMEMBERED = 10_000
+_OUTSIDE = 1e-9
+# Two numbers that are equal up to this part of their size, and this size, are equal in float32.
+_RELATIVE, _SMALLEST = 2.0**-23, 1.5e-45
+# Rounding of the map to the unit cube.
+_ROUNDING = 1e-14
 
 
 class CandidatePool:
@@ -39,13 +37,19 @@ class CandidatePool:
     X : ndarray of shape (n_candidates, n_features)
         A read-only copy.
     columns : list of str or None
-        Column names, when ``X`` was a DataFrame.
+        Column names, when ``X`` was a table with text for names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not a table of finite numbers.
 
     Notes
     -----
-    A row is spent when an observation equals it, up to 2e-6 of the width of the
-    bounds in each feature. One observation spends one row: of two equal rows,
-    the second is left for a repetition.
+    A row is taken when an observation equals it in every feature, up to the rounding of single
+    precision. Where measured inputs differ from the row that was set, or rows are equal, say which
+    row was measured: ``tell(x, y, z, index=...)``. One observation takes one row: of two equal
+    rows, the second is left for a repetition.
 
     Examples
     --------
@@ -56,17 +60,14 @@ class CandidatePool:
     """
 
     def __init__(self, X):
-        columns = getattr(X, "columns", None)
-        self.columns = None if columns is None else list(columns)
+        self.columns = column_names(X)
         self.X = finite_array(X, "pool")
         self.X.setflags(write=False)
-        self._indexed = None
+        self._index = None
 
     @classmethod
     def from_bounds(cls, bounds, n_rows=4096):
         """Candidates from all over the bounds, where any point may be measured.
-
-        Policies compare them with ``pool_choice="informative"``.
 
         Parameters
         ----------
@@ -94,16 +95,13 @@ class CandidatePool:
                [ 1.5 , 21.25]])
         """
         n_rows = whole(n_rows, "n_rows", min_val=1)
-        if np.ndim(bounds) == 1:
+        limits = finite_array(bounds, "bounds", ndim=1)
+        if limits.ndim == 1:
             raise ValueError(
                 "bounds must hold one (low, high) pair for each feature here: their number is that "
-                f"of the features. Repeat the pair, [{tuple(bounds)}] * n_features."
+                f"of the features. Repeat the pair, [{tuple(limits.tolist())}] * n_features."
             )
-        limits = finite_array(bounds, "bounds")
-        box = Box(limits, len(limits))
-        # Of a power of two the sequence is balanced, and scipy says nothing.
-        unit = qmc.Sobol(len(limits), scramble=False).random_base2(int(n_rows - 1).bit_length())
-        return cls(box.from_unit(unit[:n_rows]))
+        return cls(Box(limits, len(limits)).from_unit(sobol(n_rows, len(limits))))
 
     def __len__(self):
         return len(self.X)
@@ -113,278 +111,386 @@ class CandidatePool:
 
     def __getstate__(self):
         # The tree is quicker to build than to ship.
-        return {**self.__dict__, "_indexed": None}
+        return {**self.__dict__, "_index": None}
 
-    def _index(self, box, weights):
-        """Of the rows inside a box: k-d trees, points, indices, what was asked."""
-        limits = (*box.lower, *box.upper, *weights)
-        indexed = self._indexed  # read once: another thread may replace it
-        if indexed is None or indexed[0] != limits:
-            rows = np.flatnonzero(~box.outside(self.X, tolerance=_ROUNDING))
-            trees, points = [], None
-            if len(rows):
-                points = box.to_unit(self.X[rows])
-                # A balanced tree takes longer to build and answers no faster here.
-                order = cKDTree(points * weights, balanced_tree=False).indices
-                # In the order of its leaves the data of a leaf are side by side in memory.
-                rows, points = rows[order], np.ascontiguousarray(points[order])
-                data = points if (weights == 1).all() else points * weights
-                trees = [cKDTree(data, balanced_tree=False, leafsize=24)]
-                # In the order of leaves, every so many rows are spread as all of them are.
-                while len(data) > _STRIDE**2:
-                    data = data[::_STRIDE]
-                    trees.append(cKDTree(data))
-            indexed = self._indexed = (limits, trees, points, rows, {})
-        return indexed[1:]
+    def index(self, box, weights):
+        """The rows inside a box, indexed for searches.
+
+        Parameters
+        ----------
+        box : Box
+        weights : ndarray of shape (n_features,)
+            What a distance along each feature counts.
+
+        Returns
+        -------
+        PoolIndex
+            The one of the call before, if that was about the same box and weights.
+        """
+        index = self._index  # read once: another thread may replace it
+        key = (*box.lower, *box.upper, *weights)
+        if index is None or index.key != key:
+            index = self._index = PoolIndex(self.X, box, weights, key)
+        return index
 
 
-class PoolView:
-    """The rows of a pool that one set of observations leaves.
+def sobol(n, n_features):
+    """The first points of the Sobol sequence.
 
-    What a querier's ``_propose`` gets to see of the pool.
+    Parameters
+    ----------
+    n, n_features : int
+
+    Returns
+    -------
+    ndarray of shape (n, n_features)
+        Of the unit cube.
+    """
+    # Of a power of two the sequence is balanced, and scipy says nothing.
+    return qmc.Sobol(n_features, scramble=False).random_base2(int(n - 1).bit_length())[:n]
+
+
+class PoolIndex:
+    """Rows of a pool inside a box, in an order that depends on their values alone.
+
+    Rows are known by their position in the order of the leaves of a k-d tree: neighbours there
+    are neighbours in space.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_candidates, n_features)
+        In the user's units.
+    box : Box
+    weights : ndarray of shape (n_features,)
+    key : object
+        What tells this index from others of the same pool.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (m,)
+        Rows of ``X``.
+    points : ndarray of shape (m, n_features)
+        Those rows at unit scale.
+    rank : ndarray of int of shape (m,)
+        Place of each in lexicographic order; of equal rows the first of ``X`` comes first.
+    tree : scipy.spatial.cKDTree or None
+        Of the weighted points; None without any.
+    """
+
+    def __init__(self, X, box, weights, key):
+        self.X, self.box, self.weights, self.key = X, box, weights, key
+        inside = np.flatnonzero(~box.outside(X, tolerance=_OUTSIDE))
+        inside = inside[_lexicographic(X[inside])]
+        self.rows, self.points, self.rank, self.tree = inside, X[inside], inside, None
+        if len(inside):
+            points = box.to_unit(X[inside])
+            # A balanced tree takes longer to build and answers no faster here.
+            self.rank = cKDTree(points * weights, balanced_tree=False).indices
+            # Side by side in memory, the points of a leaf are found faster.
+            self.points = np.ascontiguousarray(points[self.rank])
+            self.rows = inside[self.rank]
+            data = self.points if (weights == 1).all() else self.points * weights
+            self.tree = cKDTree(data, balanced_tree=False, leafsize=24)
+        self._positions = None
+
+    def __len__(self):
+        return len(self.rows)
+
+    def positions(self, rows):
+        """Where rows of the pool are.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        ndarray of int of shape (k,)
+            -1 for rows outside the box.
+        """
+        if self._positions is None:
+            positions = np.full(len(self.X), -1)
+            positions[self.rows] = np.arange(len(self.rows))
+            self._positions = positions
+        return self._positions[rows]
+
+    def equal(self, x):
+        """Positions of the rows that equal a point up to the rounding of float32, nearest first.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+            In the user's units.
+
+        Returns
+        -------
+        list of int
+        """
+        reach = (_RELATIVE * np.abs(x) + _SMALLEST) / self.box.width + _ROUNDING
+        point = self.box.to_unit(x[None])[0]
+        radius = 1.01 * (reach * self.weights).max()
+        found = self.tree.query_ball_point(point * self.weights, radius, p=np.inf)
+        if not found:
+            return []
+        found = np.array(found)
+        values = self.X[self.rows[found]]
+        tolerance = _RELATIVE * np.maximum(np.abs(values), np.abs(x)) + _SMALLEST
+        found = found[(np.abs(values - x) <= tolerance).all(axis=1)]
+        distance = np.linalg.norm((self.points[found] - point) * self.weights, axis=1)
+        return found[np.lexsort((self.rank[found], distance))].tolist()
+
+
+def _lexicographic(X):
+    """Order of the rows by their values; equal ones stay in order."""
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    tied = np.zeros(len(X), dtype=bool)
+    tied[1:] = first[1:] == first[:-1]
+    tied[:-1] |= tied[1:]
+    # Few rows share their first value, and the others need no second look.
+    some = order[tied]
+    order[tied] = some[np.lexsort(X[some].T[::-1])]
+    return order
+
+
+class Candidates:
+    """The rows of a pool as one query sees them.
 
     Parameters
     ----------
     pool : CandidatePool
     box : Box
         Rows outside it do not take part.
-    observed : ndarray of shape (n, n_features)
-        Observed inputs, at unit scale.
+    X : ndarray of shape (n, n_features)
+        Observed inputs in the user's units; each takes a row that equals it.
+    index : ndarray of int of shape (n,), optional
+        The row of the pool that each observation is known to be of, -1 where that is unknown.
     weights : ndarray of shape (n_features,), optional
         What a distance along each feature counts, by default 1.
+    known : Candidates, optional
+        Those of a query before, for what has been worked out there.
+
+    Attributes
+    ----------
+    points : ndarray of shape (m, n_features)
+        All rows inside the box at unit scale, taken ones included, each at its position.
 
     Raises
     ------
     PoolExhaustedError
         No row lies inside the box.
+    ValueError
+        ``index`` has a row that the pool has not.
     """
 
-    def __init__(self, pool, box, observed, weights=None):
-        self._weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
-        index = pool._index(box, self._weights)
-        self._trees, self._points, self._rows, self._answers = index
-        if not self._trees:
+    def __init__(self, pool, box, X, index=None, weights=None, known=None):
+        weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
+        self._index = pool.index(box, weights)
+        if not len(self._index):
             raise PoolExhaustedError(
                 f"none of the {len(pool)} rows of the pool lies inside bounds; set bounds to the "
                 "box that the pool covers."
             )
+        if index is not None and len(index) and index.max() >= len(pool):
+            raise ValueError(
+                f"index: row {index.max()} was told to be measured, but the pool has "
+                f"{len(pool)} rows. Pass the pool that these numbers are of."
+            )
+        self.points = self._index.points
         self._n_candidates = len(pool)
-        self._observed = np.ascontiguousarray(observed, dtype=float)
-        self._settled = set()  # positions in the tree that the first observations have spent
-        self._n_settled = 0
+        self._X, self._told = X, index
+        # Worked out when somebody asks; of a query where nobody did, the one before knows more.
+        self._known = known._known if known is not None and known._taken is None else known
+        self._taken = None
+        self._proposed = frozenset()
+
+    def __len__(self):
+        return len(self.points)
 
     @property
-    def _spent(self):
-        """Positions in the tree of the spent rows; worked out when somebody asks."""
-        n = len(self._observed)
-        if self._n_settled == n:
-            return self._settled
-        observed = self._observed.tobytes()
-        if not self._n_settled:
-            # The query before saw the first of these observations.
-            known, settled = self._answers.get("last", (b"", ()))
-            if observed.startswith(known):
-                self._settled = set(settled)
-                self._n_settled = len(known) * n // len(observed)
-        for point in self._observed[self._n_settled :]:
-            self._n_settled += 1
-            same = [i for i in self._same(point) if i not in self._settled]
-            if len(same) == 1:
-                self._settled.add(same[0])
-            elif same:
-                self._settled.add(self._closest(point, same))
-        self._answers["last"] = observed, frozenset(self._settled)
-        return self._settled
+    def taken(self):
+        """Positions of the rows that are measured or proposed (set of int)."""
+        if self._taken is None:
+            taken, start = self._taken_before()
+            told = np.full(len(self._X), -1) if self._told is None else self._told
+            by_index = told[start:] >= 0
+            if by_index.any():
+                taken.update(self._index.positions(told[start:][by_index]).tolist())
+            for x in self._X[start:][~by_index]:
+                free = (i for i in self._index.equal(x) if i not in taken)
+                taken.update([*free][:1])
+            # At once, for another thread may look on.
+            self._taken, self._known = taken, None
+        return self._taken | self._proposed if self._proposed else self._taken
 
-    def _same(self, point):
-        """Rows that a point equals; looked up once, for each query sees the same observations."""
-        key = point.tobytes()
-        same = self._answers.get(key)
-        if same is None:
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            reach = _SAME * self._weights.max()
-            found = self._trees[0].query_ball_point(point * self._weights, reach, p=np.inf)
-            apart = np.abs(self._points[found] - point).max(axis=1, initial=0.0)
-            same = [i for i, gap in zip(found, apart, strict=True) if gap <= _SAME]
-            self._answers[key] = same
-        return same
-
-    def _is_left(self, positions):
-        """Which of some rows may still be proposed."""
-        if len(positions) <= _FEW:
-            # A row that no observation equals in the first feature cannot be spent.
-            apart = np.abs(self._observed[:, :1] - self._points[positions, 0])
-            if not (apart <= 2 * _SAME).any():
-                return np.ones(len(positions), dtype=bool)
-        spent = self._spent
-        return np.array([i not in spent for i in positions], dtype=bool)
-
-    def _closest(self, point, positions):
-        """Position in the tree of the closest row, the first of equally close ones."""
-        distance = np.linalg.norm((self._points[positions] - point) * self._weights, axis=1)
-        _, _, best = min(zip(distance, self._rows[positions], positions, strict=True))
-        return best
-
-    def _left(self):
-        """Positions in the tree of the rows left, by ascending row."""
-        left = np.ones(len(self._rows), dtype=bool)
-        left[list(self._spent)] = False
-        left = np.flatnonzero(left)
-        return left[np.argsort(self._rows[left])]
+    def _taken_before(self):
+        """Rows that the query before knew to be taken, and by how many observations."""
+        known = self._known
+        if known is None or known._index is not self._index or known._taken is None:
+            return set(), 0
+        n = len(known._X)
+        same = n <= len(self._X) and (known._X == self._X[:n]).all()
+        if not same or (known._told is None) != (self._told is None):
+            return set(), 0
+        if self._told is not None:
+            # A row told by its number might be one that another observation took by its value.
+            if not (known._told == self._told[:n]).all() or (self._told[n:] >= 0).any():
+                return set(), 0
+        return set(known._taken), n
 
     @property
-    def n_left(self):
+    def n_available(self):
         """Number of rows that may still be proposed."""
-        return len(self._rows) - len(self._spent)
-
-    @property
-    def n_rows(self):
-        """Number of rows inside the box, spent ones included."""
-        return len(self._rows)
+        return len(self) - len(self.taken - {-1})
 
     @property
     def n_outside(self):
         """Number of rows outside the box."""
-        return self._n_candidates - len(self._rows)
+        return self._n_candidates - len(self)
 
     @property
-    def indices(self):
-        """Rows of the pool that may still be proposed, ``(n_left,)`` in ascending order."""
-        return self._rows[self._left()]
+    def available(self):
+        """Positions of the rows that may still be proposed, in lexicographic order of the rows."""
+        free = np.ones(len(self), dtype=bool)
+        free[list(self.taken - {-1})] = False
+        free = np.flatnonzero(free)
+        return free[np.argsort(self._index.rank[free])]
 
-    @property
-    def points(self):
-        """Those rows at unit scale, ``(n_left, n_features)``; costs a pass over the pool."""
-        return self._points[self._left()]
+    def row(self, position):
+        """Row of the pool at a position.
 
-    def spend(self, point):
-        """Mark as spent one row that equals a point of unit scale, if there is one left."""
-        self._observed = np.vstack([self._observed, point])
+        Parameters
+        ----------
+        position : int
 
-    def _check_left(self):
-        # Each observation spends one row at most, so counting them is rarely needed.
-        if len(self._observed) >= len(self._rows) and self.n_left == 0:
+        Returns
+        -------
+        int
+        """
+        return int(self._index.rows[position])
+
+    def first_equal(self, position):
+        """The first row of the pool that has the values of one and may still be proposed.
+
+        Parameters
+        ----------
+        position : int
+            Of an available row.
+
+        Returns
+        -------
+        int
+            Its position.
+        """
+        index = self._index
+        same = np.array(index.tree.query_ball_point(index.tree.data[position], 0.0))
+        if len(same) == 1:
+            return position
+        values = index.X[index.rows[same]] == index.X[index.rows[position]]
+        same = same[values.all(axis=1) & self.is_available(same)]
+        return same[index.rank[same].argmin()]
+
+    def without(self, position):
+        """These candidates less one.
+
+        Parameters
+        ----------
+        position : int
+
+        Returns
+        -------
+        Candidates
+        """
+        rest = copy.copy(self)
+        rest._proposed = self._proposed | {int(position)}
+        return rest
+
+    def is_available(self, positions):
+        """Which of some rows may still be proposed.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        bool ndarray of shape (k,)
+        """
+        if self._taken is None and not self._proposed and self._told is None:
+            # Rows that no observation equals in the first feature need no search.
+            values = self._index.X[self._index.rows[positions], 0]
+            observed = self._X[:, :1]
+            tolerance = _RELATIVE * np.maximum(np.abs(values), np.abs(observed)) + _SMALLEST
+            if not (np.abs(values - observed) <= tolerance).any():
+                return np.ones(len(positions), dtype=bool)
+        taken = self.taken
+        return np.array([i not in taken for i in positions.tolist()], dtype=bool)
+
+    def check_available(self):
+        """Raise if no row is left.
+
+        Raises
+        ------
+        PoolExhaustedError
+        """
+        # Each observation takes one row at most, so counting them is rarely needed.
+        if len(self._X) + len(self._proposed) >= len(self) and self.n_available == 0:
             raise PoolExhaustedError(
-                f"no row of the pool is left: of its {self._n_candidates} rows {len(self._rows)} "
+                f"no row of the pool is left: of its {self._n_candidates} rows {len(self)} "
                 "lie inside bounds and all of these have been measured or proposed. Stop here, ask "
                 "for fewer at once (n_queries) or pass a pool with new candidates."
             )
 
-    def has_left(self, n, selection):
-        """Whether so many rows of a selection are left, see :meth:`near`."""
-        size, step = self._trees[selection].n, _STRIDE**selection
-        # Each observation spends one row at most, so counting them is rarely needed.
-        if size < n or size - len(self._observed) >= n:
-            return size >= n
-        return size - sum(i % step == 0 for i in self._spent) >= n
-
-    @property
-    def n_selections(self):
-        """Number of selections that :meth:`near` knows: all rows, and ever fewer."""
-        return len(self._trees)
-
-    def near(self, point, n, selection=0):
-        """The rows left that are near to a point, nearest first.
+    def nearest(self, point, k=1):
+        """The available rows nearest to a point, in (weighted) Euclidean distance at unit scale.
 
         Parameters
         ----------
         point : ndarray of shape (n_features,)
-        n : int
-            How many, if so many are left.
-        selection : int, default=0
-            0: among all rows. From 1 to ``n_selections - 1``: among one row in 8, 64 and so on,
-            spread as all are, so that as many rows reach the farther.
+        k : int, default=1
 
         Returns
         -------
-        indices : ndarray of shape (n_near,)
-            Rows of the pool.
-        points : ndarray of shape (n_near, n_features)
-            Those rows at unit scale.
+        ndarray of int of shape (min(k, n_available),)
+            Their positions, nearest first; of equally near ones the first in lexicographic order.
 
         Raises
         ------
         PoolExhaustedError
             No row is left.
         """
-        self._check_left()
-        tree, stride = self._trees[selection], _STRIDE**selection
-        k = min(n, tree.n)
+        self.check_available()
+        m, asked = len(self), k
         while True:
-            distances, found = tree.query(point * self._weights, k=k)
-            distances, found = np.atleast_1d(distances), stride * np.atleast_1d(found)
-            found = found[np.lexsort((self._rows[found], distances))]
-            left = found[self._is_left(found)][:n]
-            if len(left) == n or k == tree.n:
-                return self._rows[left], self._points[left]
-            k = min(2 * k, tree.n)  # rarely are spent rows among the nearest
+            # One more than needed shows whether others are as near as the last.
+            asked = min(asked + 1, m)
+            distance, found = self._index.tree.query(point * self._index.weights, k=asked)
+            distance, found = np.atleast_1d(distance), np.atleast_1d(found)
+            free = self.is_available(found)
+            enough = np.flatnonzero(free)
+            limit = distance[enough[k - 1]] * (1 + 1e-12) if len(enough) >= k else np.inf
+            if asked == m or distance[-1] > limit:
+                break
+            asked = 2 * asked
+        distance, found = distance[free], found[free]
+        return found[np.lexsort((self._index.rank[found], distance))][:k]
 
-    def spread(self, n, start=0.5):
-        """About ``n`` rows from all over the pool, spent or not, at unit scale; all of a small one.
+    def subsample(self, n, offset=0.5):
+        """Rows spread over the pool as all of them are; all rows of a small pool.
 
         Parameters
         ----------
         n : int
-        start : float, default=0.5
+        offset : float, default=0.5
             From 0 to 1; of large pools another number means other rows.
 
         Returns
         -------
-        ndarray of shape (n_spread, n_features)
+        ndarray of int of shape (min(n, m),)
+            Their positions; taken rows are among them.
         """
-        key = "spread", n, start
-        found = self._answers.get(key)
-        if found is None:
-            # In the order of leaves, neighbours in the list are neighbours in space.
-            step = max(len(self._rows) / n, 1.0)
-            positions = np.arange(start * step, len(self._rows), step).astype(np.intp)
-            found = self._answers[key] = self._points[positions]
-        return found
-
-    def is_left(self, row):
-        """Whether a row that equals this one may still be proposed."""
-        same = self._same(row)
-        return bool(self._is_left(same).any())
-
-    def equal(self, row):
-        """The first row left that equals a row left, as :meth:`nearest` returns it."""
-        same = self._same(row)
-        if len(same) != 1:
-            return self.nearest(row)
-        return int(self._rows[same[0]]), self._points[same[0]].copy()
-
-    def nearest(self, point):
-        """The row left that is nearest to a point, in (weighted) Euclidean distance at unit scale.
-
-        Parameters
-        ----------
-        point : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        index : int
-            Row of the pool; the first of equally near ones.
-        row : ndarray of shape (n_features,)
-            That row at unit scale.
-
-        Raises
-        ------
-        PoolExhaustedError
-            No row is left.
-        """
-        self._check_left()
-        n, k = len(self._rows), 1
-        while True:
-            k = min(2 * k, n)
-            distances, found = self._trees[0].query(point * self._weights, k=k)
-            distances, found = np.atleast_1d(distances), np.atleast_1d(found)
-            left = self._is_left(found)
-            if left.any():
-                limit = distances[left][0] * (1 + 1e-12)
-                # Go on until every row at the same distance is among those found.
-                if k == n or distances[-1] > limit:
-                    break
-        tied = found[left & (distances <= limit)]
-        best = self._closest(point, tied)
-        return int(self._rows[best]), self._points[best].copy()
+        m = len(self)
+        n = min(n, m)
+        positions = (np.arange(n) + (offset if n < m else 0.0)) * (m / n)
+        # Rounding may lead to the row after the last.
+        return np.minimum(positions, m - 1).astype(np.intp)

@@ -8,7 +8,7 @@ import pytest
 # Small problems gain nothing from threads, and on busy machines lose much by them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from .queriers import QUERIERS, policy_file
+from .common import QUERIERS, policy_file
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -1,20 +1,28 @@
-"""Scores against closed forms, refinement against brute force."""
+"""Scores and probabilities against closed forms and brute force."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sklearn_asal.acquisition import (
-    _log_safe,
+    argbest,
     entropy,
-    first_best,
+    is_tolerable,
     min_unsafe,
-    refinable,
-    refine,
-    safe_probability,
+    penalized,
+    possibly_safe,
+    predicted,
+    probability_of_feasibility,
     variance_reduction,
 )
-from sklearn_asal.surrogates import ExactGP, MixtureGP
+from sklearn_asal.surrogates import EnsembleGP, ExactGP, MixtureGP
+
+from .reference import ReferenceEnsemble
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +41,9 @@ def grid(n=101):
     return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 
 
+# ---- scores
+
+
 def test_entropy():
     std = np.array([0.1, 1.0, 3.0])
     np.testing.assert_allclose(entropy(std), norm(scale=std).entropy())
@@ -45,16 +56,39 @@ def test_min_unsafe():
     np.testing.assert_allclose(score, expected)
 
 
-def test_safe_probability(models):
+def test_risk_has_a_price():
+    gain, p_safe = np.array([2.0, 2.0, 4.0]), np.array([1.0, 0.95, 0.71])
+    np.testing.assert_allclose(
+        penalized(gain, p_safe, 0.05), np.log(gain) - [0.0, 0.35, 0.35 * 5.8]
+    )
+    # The price of a risk is lower where more of it is tolerated.
+    np.testing.assert_allclose(penalized(gain, p_safe, 0.1)[1], np.log(2) - 0.175)
+    # Nothing gained is worse than anything gained, and no infinity.
+    score = penalized(np.array([0.0, 1e-20]), np.array([1.0, 0.95]), 0.05)
+    assert np.isfinite(score).all()
+    assert score[0] < score[1]
+
+
+def test_what_is_tolerable():
+    p_safe = np.array([1.0, 0.95, 0.71, 0.69, 0.0])
+    assert is_tolerable(p_safe, 0.05).tolist() == [True, True, True, False, False]
+    assert is_tolerable(p_safe, 0.01).tolist() == [True, True, False, False, False]
+    assert is_tolerable(p_safe, 0.2).all()
+
+
+# ---- probabilities
+
+
+def test_probability_of_feasibility(models):
     _, limits = models
     X = grid(5)
     members = [model.predict_members(X) for model in limits]
     expected = np.prod([norm.sf(0, *moments).mean(axis=0) for moments in members], axis=0)
-    np.testing.assert_allclose(safe_probability(limits, X), expected)
-    np.testing.assert_array_equal(safe_probability([], X), np.ones(25))
+    np.testing.assert_allclose(probability_of_feasibility(limits, X), expected)
+    np.testing.assert_array_equal(probability_of_feasibility([], X), np.ones(25))
 
 
-def test_safe_probability_of_a_mixture_is_no_gaussian(models):
+def test_probability_of_a_mixture_is_no_gaussian(models):
     class Two:
         """One member in five is sure of a disaster; the mean margin hides it."""
 
@@ -63,11 +97,25 @@ def test_safe_probability_of_a_mixture_is_no_gaussian(models):
             return means, np.full(means.shape, 0.1)
 
     X = grid(70)  # more than one block
-    np.testing.assert_allclose(safe_probability([Two()], X), (4 + norm.cdf(-2)) / 5)
+    np.testing.assert_allclose(probability_of_feasibility([Two()], X), (4 + norm.cdf(-2)) / 5)
     plain = models[1][0]
     np.testing.assert_allclose(
-        safe_probability([plain], X), norm.sf(0, *plain.predict(X)), rtol=1e-9
+        probability_of_feasibility([plain], X), norm.sf(0, *plain.predict(X)), rtol=1e-9
     )
+
+
+def test_members_of_other_weights_say_themselves_how_safe():
+    class Weighted:
+        def probability_of_positive(self, X):
+            return X[:, 0]
+
+        def predict_members(self, X):
+            raise AssertionError
+
+    X = grid(70)
+    np.testing.assert_array_equal(probability_of_feasibility([Weighted()], X), X[:, 0])
+    both = probability_of_feasibility([Weighted(), Weighted()], X)
+    np.testing.assert_array_equal(both, X[:, 0] ** 2)
 
 
 def test_predicted_members_are_checked():
@@ -76,85 +124,171 @@ def test_predicted_members_are_checked():
             return np.zeros(len(X)), np.ones(len(X))
 
     with pytest.raises(ValueError, match=r"Wrong: predict_members.*shape \(n_members, n\)"):
-        safe_probability([Wrong()], grid(3))
+        probability_of_feasibility([Wrong()], grid(3))
 
 
-def test_what_refinement_needs(models):
-    class Gradient:
-        predict_gradient = None
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda n: np.zeros(n), r"two arrays of shape \(n,\).* 9 rows; it returned ndarray of sh"),
+        (lambda n: (np.zeros(n), np.ones(n - 1)), "returned tuple of ndarray of shape"),
+        (lambda n: None, "returned NoneType"),
+        (lambda n: (np.full(n, np.nan), np.ones(n)), "returned 9 means and 0 deviations"),
+        (lambda n: (np.zeros(n), np.full(n, np.inf)), "returned 0 means and 9 deviations"),
+        (lambda n: (np.zeros(n), np.zeros(n)), "9 deviations of zero or less"),
+    ],
+)
+def test_predictions_are_checked(answer, message):
+    class Wrong:
+        def predict(self, X):
+            return answer(len(X))
 
-    class Members(Gradient):
-        predict_members = None
+    with pytest.raises(ValueError, match=rf"surrogate Wrong: predict\(X\).*{message}"):
+        predicted(Wrong(), grid(3))
 
-    model, limits = models
-    assert refinable(model, limits)
-    assert refinable(model, [Gradient()])
-    assert not refinable(model, [Members()])
-    assert not refinable(object(), [])
+
+def test_predictions_may_be_lists():
+    class Lists:
+        def predict(self, X):
+            return [0] * len(X), [1] * len(X)
+
+    mean, std = predicted(Lists(), grid(3))
+    assert (mean == 0).all()
+    assert (std == 1.0).all()
+
+
+# ---- what a measurement tells
+
+
+def reference_points(n=9):
+    return np.random.default_rng(0).random((n, 2))
 
 
 def test_variance_reduction(models):
     model, _ = models
-    X, reference = grid(70), np.random.default_rng(0).random((9, 2))  # more than one block
-    score = variance_reduction(model, X, reference)
+    X, reference = grid(70), reference_points()  # more than one block
+    score = variance_reduction(model, X, reference, np.ones(9))
     some = [0, 2345, 4899]
     expected = model.covariance(X[some], reference) ** 2 / model.predict(X[some])[1][:, None] ** 2
     np.testing.assert_allclose(score[some], expected.mean(axis=1))
+    weights = np.arange(9.0)
+    score = variance_reduction(model, X, reference, weights)
+    np.testing.assert_allclose(score[some], expected @ weights / weights.sum())
+    assert (variance_reduction(model, X, reference, np.zeros(9)) == 0).all()
+
+
+def variances(kernel, X, points):
+    """Of the noise-free function, by scikit-learn."""
+    model = GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-12)
+    std = model.fit(X, np.zeros(len(X))).predict(points, return_std=True)[1]
+    return std**2 - kernel.k2.noise_level
+
+
+def taken_away(kernel, known, X, reference, weights):
+    """Variance before minus after one more measurement, for each row of X."""
+    before = variances(kernel, known, reference)
+    after = [variances(kernel, np.vstack([known, row]), reference) for row in X]
+    return [weights @ (before - each) / weights.sum() for each in after]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_variance_reduction_of_an_exact_process_is_what_conditioning_takes_away(seed):
+    rng = np.random.default_rng(seed)
+    known, X, weights = rng.random((12, 2)), rng.random((6, 2)), rng.random(9)
+    model = ExactGP().fit(known, np.sin(6 * known[:, 0]) + 0.1 * rng.standard_normal(12))
+    kernel = ConstantKernel(model.signal_std_[0] ** 2) * RBF(model.lengthscale_[0])
+    kernel += WhiteKernel(model.noise_std_[0] ** 2)
+    expected = taken_away(kernel, known, X, reference_points(), weights)
+    gain = variance_reduction(model, X, reference_points(), weights)
+    np.testing.assert_allclose(gain, expected, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_pending", [0, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_variance_reduction_of_an_ensemble_is_that_of_its_most_probable_member(seed, n_pending):
+    """Which works in single precision; the reference in double."""
+    rng = np.random.default_rng(seed)
+    known, X, weights = rng.random((12, 2)), rng.random((6, 2)), rng.random(9)
+    y = np.sin(6 * known[:, 0]) + 0.1 * rng.standard_normal(12)
+    best = ReferenceEnsemble(known, y, 0.3)
+    _, process, noise = best.members[best.weights.argmax()]
+    kernel = ConstantKernel(1.0) * process.kernel_.k1 + WhiteKernel(noise**2)
+    model, pending = EnsembleGP(0.3).fit(known, y), rng.random((n_pending, 2))
+    everything = np.vstack([known, pending])
+    model.condition(everything, np.zeros(len(everything)))
+    expected = taken_away(kernel, everything, X, reference_points(), weights)
+    gain = variance_reduction(model, X, reference_points(), weights)
+    np.testing.assert_allclose(gain, expected, rtol=1e-3, atol=1e-6)
 
 
 def test_variance_reduction_prefers_the_place_that_tells_most(models):
     model, _ = models
     X = np.array([[0.1, 0.1], [0.9, 0.9]])
-    assert variance_reduction(model, X, np.array([[0.88, 0.92]])).argmax() == 1
-    assert variance_reduction(model, X, np.array([[0.12, 0.08]])).argmax() == 0
+    ensemble = EnsembleGP().fit(model.centres_, model.centres_[:, 0])
+    for one in (model, ensemble):
+        for reference, best in (([[0.88, 0.92]], 1), ([[0.12, 0.08]], 0)):
+            assert variance_reduction(one, X, np.array(reference), np.ones(1)).argmax() == best
+        # Weights decide among the same reference points.
+        both = np.array([[0.88, 0.92], [0.12, 0.08]])
+        for weights, best in (([1.0, 0.0], 1), ([0.0, 1.0], 0)):
+            assert variance_reduction(one, X, both, np.array(weights)).argmax() == best
 
 
-def test_first_best_ignores_rounding():
-    assert first_best(np.array([0.0, 1.0 - 1e-12, 1.0, 0.5])) == 1
-    assert first_best(np.array([0.0, 1.0 - 1e-6, 1.0, 0.5])) == 2
-
-
-def test_gradient_of_the_safety(models):
+def test_what_may_be_safe(models):
+    """With a probability of 0.16 by all limits together."""
     _, limits = models
-    x, step = np.array([0.7, 0.2]), 1e-5
-    value, gradient = _log_safe(limits, x)
-    np.testing.assert_allclose(np.exp(value), safe_probability(limits, x[None])[0])
-    numeric = [
-        (_log_safe(limits, x + step * e)[0] - _log_safe(limits, x - step * e)[0]) / (2 * step)
-        for e in np.eye(2)
-    ]
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6)
+    X = grid(20)
+    p_safe = probability_of_feasibility(limits, X)
+    weights = possibly_safe(limits, X)
+    np.testing.assert_array_equal(weights, (p_safe >= 0.16).astype(float))
+    assert 0.1 < weights.mean() < 0.9
+    each = [possibly_safe([model], X) for model in limits]
+    assert (weights < each[0] * each[1]).any()
+    np.testing.assert_array_equal(possibly_safe([], X), np.ones(400))
 
 
-def test_refined_point_is_the_best_of_a_fine_grid(models):
-    model, limits = models
-    X = grid()
-    std, p_safe = model.predict(X)[1], safe_probability(limits, X)
-    coarse = np.random.default_rng(0).random((200, 2))
-    coarse_std, coarse_safe = model.predict(coarse)[1], safe_probability(limits, coarse)
-
-    starts = coarse[np.argsort(-np.where(coarse_safe >= 0.95, coarse_std, -1))[:5]]
-    point = refine(model, limits, starts, 0.05)
-    found = model.predict(point[None])[1][0]
-    assert safe_probability(limits, point[None])[0] >= 0.95 - 1e-12
-    assert found > std[p_safe >= 0.95].max() - 1e-3
-    assert found > model.predict(starts[:1])[1][0]
-
-    starts = coarse[np.argsort(-min_unsafe(coarse_std, coarse_safe, 0.05))[:5]]
-    point = refine(model, limits, starts, 0.05, soft=True)
-    found = min_unsafe(model.predict(point[None])[1], safe_probability(limits, point[None]), 0.05)[
-        0
-    ]
-    assert found > min_unsafe(std, p_safe, 0.05).max() - 1e-2
-
-    starts = coarse[np.argsort(-coarse_std)[:5]]
-    point = refine(model, [], starts, 0.0)
-    assert model.predict(point[None])[1][0] > std.max() - 1e-6
-    assert ((point >= 0) & (point <= 1)).all()
+def test_what_may_be_safe_by_an_ensemble():
+    """By its most probable member."""
+    rng = np.random.default_rng(0)
+    known = 0.3 + 0.4 * rng.random((15, 2))
+    margin = 1 - 12 * np.square(known - 0.5).sum(axis=1)
+    model, X = EnsembleGP().fit(known, margin), grid(20)
+    p_safe = ReferenceEnsemble(known, margin, 0.3).probability_at(X)
+    assert np.abs(p_safe - 0.16).min() > 1e-3  # rounding does not decide
+    weights = possibly_safe([model], X)
+    np.testing.assert_array_equal(weights, (p_safe >= 0.16).astype(float))
+    assert 0.1 < weights.mean() < 0.9
 
 
-def test_refinement_falls_back_to_the_best_start(models):
-    model, limits = models
-    corner = np.array([[1.0, 1.0]])  # already the best point, and not a safe one
-    np.testing.assert_array_equal(refine(model, [], corner, 0.0), corner[0])
-    assert safe_probability(limits, corner)[0] < 0.05
+# ---- the best
+
+
+def test_the_best_ignores_rounding():
+    points = np.array([[0.4], [0.3], [0.2], [0.1]])
+    assert argbest(np.array([0.0, 1.0, 1.0 - 1e-12, 0.5]), points) == 2
+    assert argbest(np.array([0.0, 1.0, 1.0 - 1e-4, 0.5]), points) == 1
+    # Relative to the scores where these are large.
+    assert argbest(1e6 * np.array([0.0, 1.0, 1.0 - 1e-10, 0.5]), points) == 2
+    assert argbest(-1e6 * np.array([2.0, 1.0, 1.0 + 1e-10, 1.5]), points) == 2
+    assert argbest(np.array([3.0]), points[:1]) == 0
+
+
+def test_of_equal_scores_the_first_point_in_lexicographic_order():
+    points = np.array([[0.5, 0.1], [0.2, 0.9], [0.2, 0.3], [0.9, 0.0]])
+    assert argbest(np.ones(4), points) == 2
+    assert argbest(np.array([1.0, 1.0, 0.0, 1.0]), points) == 1
+    assert argbest(np.ones(3), np.repeat(points[:1], 3, axis=0)) == 0
+
+
+@given(data=st.data(), n=st.integers(1, 12), n_features=st.integers(1, 3))
+def test_the_best_does_not_depend_on_the_order(data, n, n_features):
+    coarse = st.integers(0, 3).map(lambda k: k / 4)
+    scores = data.draw(arrays(float, n, elements=coarse))
+    points = data.draw(arrays(float, (n, n_features), elements=coarse))
+    order = data.draw(st.permutations(range(n)))
+    best = argbest(scores, points)
+    again = argbest(scores[order], points[order])
+    np.testing.assert_array_equal(points[order][again], points[best])
+    assert scores[best] == scores.max()
+    tied = points[scores == scores.max()].tolist()
+    assert points[best].tolist() == min(tied)

@@ -36,15 +36,15 @@ def test_train_then_evaluate(tmp_path, capsys):
     other = json.loads(capsys.readouterr().out)
     assert other["scored_by"] == "S_H"
     assert other["objective"] != result["objective"]
-    method = "--method", "asal-informative"
+    method = "--method", "safe-ensemble"
     assert run("evaluate", out / "policy.safetensors", "--tasks", 30, *method) == 0
     usual = json.loads(capsys.readouterr().out)
-    assert usual["method"] == "asal-informative"
+    assert usual["method"] == "safe-ensemble"
     longer = *method, "--queries", 30
     assert run("evaluate", out / "policy.safetensors", "--tasks", 30, *longer) == 0
     assert json.loads(capsys.readouterr().out)["gp_test_rmse"] < 0.7 * usual["gp_test_rmse"]
     assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "gp") == 1
-    assert "--method must be one of asal, asal-informative" in capsys.readouterr().err
+    assert "--method must be one of asal, safe-ensemble" in capsys.readouterr().err
     assert run("evaluate", out, "--tasks", 10) == 1
     assert "policy.safetensors" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from sklearn_asal.pool import PoolView
 from sklearn_asal.space import Box
 from sklearn_asal.typical import FACTORS, NOISES, Factors, TypicalProcesses, typical_lengthscale
 
-from .queriers import found_by_threes, policy_file
+from .common import found_by_threes, policy_file
 
 rng = np.random.default_rng(0)
 X = rng.random((12, 2))

@@ -15,7 +15,6 @@ def add_arguments(bench):
     ----------
     bench : argparse.ArgumentParser
     """
-    from ..pool_choice import CHOICES
     from .methods import METHODS, SUITES
     from .tasks import TASKS
 
@@ -76,7 +75,6 @@ def add_arguments(bench):
     instead.add_argument(
         "--pool", type=positive, metavar="ROWS", help="instead, a campaign on a random pool"
     )
-    latency.add_argument("--pool-choice", choices=CHOICES, help="with --pool; default: auto")
     latency.set_defaults(run=_latency)
 
 
@@ -91,7 +89,7 @@ def _task_name(text):
 
 
 def _run(arguments):
-    from ..policies.checkpoint import locate_any
+    from ..policies.registry import locate_any
     from .methods import SUITES
     from .runner import QUICK, run_cells
     from .summary import markdown, short, summarise
@@ -155,7 +153,6 @@ _OF_MODE = {
     "out": (None,),
     "deadline_ms": (None, "soak"),
     "load": ("soak",),
-    "pool_choice": ("pool",),
 }
 
 
@@ -179,7 +176,7 @@ def _check_latency(arguments):
 
 
 def _latency(arguments):
-    from ..policies.checkpoint import load_runtime, resolve
+    from ..policies.registry import load_runtime, resolve
     from . import latency
 
     _check_latency(arguments)
@@ -205,8 +202,7 @@ def _latency(arguments):
     if arguments.pool:
         if arguments.pool < 200:
             raise ValueError(f"--pool must be at least 200, got {arguments.pool}.")
-        choice = arguments.pool_choice or "auto"
-        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features, choice)
+        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
         print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
         for name, part in zip(("nearest row left", "query()", "tell()"), seconds, strict=True):
             p50, p99 = np.percentile(1e3 * part, (50, 99))

@@ -9,13 +9,26 @@ import numpy as np
 
 from .. import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, GPQuerier, GPSafeQuerier
 from ..exceptions import DataScaleWarning
-from ..policies.checkpoint import load_runtime
+from ..policies.registry import load_runtime
 
 LENGTHS = (5, 25, 45)
 
 
 def observations(n, n_features, rng):
-    """Made-up data of about unit scale: inputs around the centre, outputs, safe measurements."""
+    """Made-up data of about unit scale.
+
+    Parameters
+    ----------
+    n, n_features : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    X : ndarray of shape (n, n_features)
+        Around the centre of the unit cube.
+    y, z : ndarray of shape (n,)
+        Outputs, and safe measurements.
+    """
     X = rng.uniform(0.3, 0.7, (n, n_features))
     return X, 0.3 * rng.standard_normal(n), 1 + 0.1 * rng.standard_normal(n)
 
@@ -36,6 +49,11 @@ def methods(policy, safe, n_features):
     -------
     dict of str to callable
         The function does, untimed, what comes before the call: ``fit`` and ``tell``.
+
+    Raises
+    ------
+    PolicyNotFoundError, PolicyFileError
+        If there is no such policy, or it is of the other kind.
     """
     # A stated budget, for the end of an unstated one is warned of.
     budget = load_runtime(policy, safe=safe)[1]["max_budget"]
@@ -65,15 +83,19 @@ def _eager(policy, safe):
     from ..policies import load_policy
 
     network, _ = load_policy(policy, safe=safe)
-    budget = torch.tensor([7.0])
+    budget = torch.tensor([7.0], dtype=torch.float32)
 
     def prepare(X, y, z):
-        torch.set_num_threads(1)
         parts = [torch.tensor(part, dtype=torch.float32)[None] for part in (X, y, z)[: 2 + safe]]
 
         def call():
-            with torch.inference_mode():
-                network(budget, *parts)
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+            try:
+                with torch.inference_mode():
+                    network(budget, *parts)
+            finally:
+                torch.set_num_threads(threads)
 
         return call
 
@@ -89,7 +111,8 @@ def latencies(prepare, n, n_features, calls, seed=0):
         One of :func:`methods`.
     n : int
         Observations in each call; new ones every time.
-    n_features, calls, seed : int
+    n_features, calls : int
+    seed : int, default=0
 
     Returns
     -------
@@ -119,6 +142,7 @@ def soak(policy, safe, n_features, calls, load=0, rate=1000.0, seed=0):
         Threads of this process that multiply matrices all the while.
     rate : float, default=1000.0
         Queries a second; where the machine cannot keep up they follow each other at once.
+    seed : int, default=0
 
     Returns
     -------
@@ -171,7 +195,7 @@ def _work(stop):
 def _memory():
     """Resident memory of this process in MiB."""
     try:
-        with open("/proc/self/statm") as file:
+        with open("/proc/self/statm", encoding="utf-8") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except OSError:  # not Linux: the largest so far must do
         import resource
@@ -180,7 +204,22 @@ def _memory():
 
 
 def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
-    """Proposals a second of ``propose_many`` on histories of ``n`` observations."""
+    """How many proposals a second ``propose_many`` makes.
+
+    Parameters
+    ----------
+    policy, safe, n_features
+        See :func:`methods`.
+    campaigns : int
+        Histories in one call.
+    n : int, default=25
+        Observations in each of them.
+    seed : int, default=0
+
+    Returns
+    -------
+    float
+    """
     querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
     rng = np.random.default_rng(seed)
     histories = [observations(n, n_features, rng) for _ in range(campaigns)]
@@ -190,7 +229,7 @@ def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
     return campaigns / (time.perf_counter() - start)
 
 
-def pool_latency(policy, safe, rows, n_features, pool_choice="auto", calls=100, seed=0):
+def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
     """How long a random pool takes.
 
     Parameters
@@ -199,10 +238,9 @@ def pool_latency(policy, safe, rows, n_features, pool_choice="auto", calls=100, 
         See :func:`methods`.
     rows, n_features : int
         Of the pool.
-    pool_choice : str, default="auto"
-        Of the querier.
-    calls, seed : int
+    calls : int, default=100
         The campaign has 10 observations at first, around the centre, and one more in each call.
+    seed : int, default=0
 
     Returns
     -------
@@ -213,29 +251,30 @@ def pool_latency(policy, safe, rows, n_features, pool_choice="auto", calls=100, 
     query, tell : ndarray of shape (calls,)
         Seconds of each ``query``, and of the ``tell`` that follows.
     """
-    from ..pool import PoolView
-    from ..space import Box
+    from ..box import Box
+    from ..pool import Candidates
 
     rng = np.random.default_rng(seed)
     pool, box = CandidatePool(rng.random((rows, n_features))), Box.of(None, n_features)
     observed = pool.X[rng.integers(rows, size=10)]
     start = time.perf_counter()
-    PoolView(pool, box, observed)
+    candidates = Candidates(pool, box, observed)
     index = time.perf_counter() - start
     nearest = np.empty(calls)
     for i in range(calls):
         point = rng.random(n_features)
         start = time.perf_counter()
-        _, row = PoolView(pool, box, observed).nearest(point)
+        candidates = Candidates(pool, box, observed, known=candidates)
+        position = candidates.nearest(point)[0]
         nearest[i] = time.perf_counter() - start
-        observed = np.vstack([observed, row])
+        observed = np.vstack([observed, pool.X[candidates.row(position)]])
 
     def measured(x):
         # The safe region is a ball that holds about half of the box.
         return np.cos(4 * x).mean(axis=1), 2 - 24 * np.square(x - 0.5).mean(axis=1)
 
     kind = AmortizedSafeQuerier if safe else AmortizedQuerier
-    querier = kind(policy, pool_choice=pool_choice, budget=calls)
+    querier = kind(policy, budget=calls)
     first = rng.uniform(0.4, 0.6, (10, n_features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataScaleWarning)  # of more calls than it was trained for
@@ -279,7 +318,22 @@ def table(results, deadline_ms):
 
 
 def plot(results, deadline_ms, path):
-    """Draw the time of every call, call after call, and save the figure."""
+    """Draw the time of every call, call after call, and save the figure.
+
+    Parameters
+    ----------
+    results : dict of (str, int) to ndarray
+        As for :func:`table`.
+    deadline_ms : float
+        A line in the figure.
+    path : path-like
+        The file; its ending says of what kind.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be written, or there is no such kind.
+    """
     from matplotlib.figure import Figure
 
     lengths = list(dict.fromkeys(n for _, n in results))

@@ -33,8 +33,11 @@ class Method:
 #: What each name stands for.
 METHODS = {
     "asal": Method("AmortizedSafeQuerier", {}, True, "ASAL"),
-    "asal-informative": Method(
-        "AmortizedSafeQuerier", {"pool_choice": "informative"}, True, "ASAL, informative"
+    "safe-ensemble": Method(
+        "GPSafeQuerier",
+        {"surrogate": "ensemble", "acquisition": "variance_reduction"},
+        True,
+        "Safe Ensemble AL",
     ),
     "safe-gp": Method("GPSafeQuerier", {"surrogate": "exact"}, True, "Safe GP AL"),
     "safe-svgp": Method("GPSafeQuerier", {"surrogate": "sparse"}, True, "Safe SVGP AL"),
@@ -42,8 +45,11 @@ METHODS = {
     "min-unsafe": Method("GPSafeQuerier", {"acquisition": "min_unsafe"}, True, "MinUnsafe GP AL"),
     "safe-random": Method("GPSafeQuerier", {"acquisition": "random"}, True, "Safe Random"),
     "aal": Method("AmortizedQuerier", {}, False, "AAL"),
-    "aal-informative": Method(
-        "AmortizedQuerier", {"pool_choice": "informative"}, False, "AAL, informative"
+    "ensemble": Method(
+        "GPQuerier",
+        {"surrogate": "ensemble", "acquisition": "variance_reduction"},
+        False,
+        "Ensemble AL",
     ),
     "gp": Method("GPQuerier", {"surrogate": "exact"}, False, "GP AL"),
     "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
@@ -75,21 +81,33 @@ def make(name, task, policy=None):
         Whose tolerance ``gamma`` safe Gaussian process methods take.
     policy : str or path-like, optional
         Policy file of the amortised methods; by default the shipped policy for the task's system,
-        or else the general one that fits the data.
+        or else the general one that fits the data. An ensemble on a task with a policy of its own
+        has the hyperparameters that are typical of that policy's training.
 
     Returns
     -------
     querier : querier
+
+    Raises
+    ------
+    KeyError
+        If ``METHODS`` has no such name.
     """
     import sklearn_asal
 
-    from ..surrogates import SparseGP
+    from ..policies.registry import find
+    from ..surrogates import EnsembleGP, SparseGP
 
     method = METHODS[name]
     querier = getattr(sklearn_asal, method.querier)(**method.params)
-    if method.params.get("surrogate") == "sparse" and task.name in _LARGER:
+    surrogate, special = method.params.get("surrogate"), _SPECIAL.get(task.name)
+    if surrogate == "sparse" and task.name in _LARGER:
         querier.set_params(surrogate=SparseGP(n_inducing=20))
-    settings = {"gamma": task.gamma, "policy": policy or _SPECIAL.get(task.name)}
+    if surrogate == "ensemble" and special:
+        # What is known of the system, as the policy's training knows it.
+        known = find(special, len(task.bounds), method.safe)
+        querier.set_params(surrogate=EnsembleGP(known.lengthscale, known.noise_std))
+    settings = {"gamma": task.gamma, "policy": policy or special}
     known = querier.get_params()
     return querier.set_params(
         **{key: value for key, value in settings.items() if value is not None and key in known}

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_scalar
 
-from .. import CandidatePool, NoSafeCandidateError
+from .. import NoSafeCandidateError
+from ..limits import safety_margins
+from ..validation import numpy_defaults
 from .tasks import Task, get_task
 
 # The likelihood of few points has several maxima; the best of three searches is taken.
@@ -32,10 +34,10 @@ class Record:
         Root mean square error on the test set of a Gaussian process fitted to all observations so
         far; NaN where none was fitted.
     safe_share : float
-        Share of the queries so far that were measured safe; NaN in the suite "al".
+        Share of the queries so far that were measured safe, by all limits; NaN in the suite "al".
     worst_violation : float
-        How far the worst measurement of the queries so far was on the unsafe side, in the units of
-        z; 0 if none was, NaN in the suite "al".
+        How far the worst measurement of the queries so far was on the unsafe side of its limit, in
+        the units of z; 0 if none was, NaN in the suite "al". Where z says safe or not, 1 or 0.
     seconds : float
         Wall-clock time to choose this query. Measuring and fitting the model for ``rmse`` are not
         part of it.
@@ -51,14 +53,12 @@ class Record:
     forced: bool = False
 
 
+@numpy_defaults
 def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     """Run one campaign of a querier on a task.
 
     The querier is cloned, and the clone's bounds, budget, limits and random state are set from the
     task and the seed, as far as it has such parameters.
-
-    Where any point may be measured, a querier with ``pool_choice="informative"`` chooses from
-    ``CandidatePool.from_bounds``.
 
     A querier that raises NoSafeCandidateError has its least unsafe candidate measured instead, so
     that the campaign goes on; ``Record.forced`` says where.
@@ -70,7 +70,7 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     task : Task or str
         A name, or ``"module:name"``, stands for :func:`get_task` of it.
     seed : int
-        Of the trial and of the querier.
+        Of the trial and of the querier; not negative.
     n_queries : int, default=task.n_queries
         Number of queries.
     every : int, default=1
@@ -117,21 +117,21 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
 
     trial = task.begin(seed)
     X, y, worst, safe = trial.X, trial.y, 0.0, 0
-    pool = rows_all_over(querier, task.bounds) if trial.pool is None else trial.pool
     querier.fit(X, y, trial.z)
     records = []
     taken = []
     for query in range(1, n_queries + 1):
         begun = time.perf_counter()
-        x, index, forced = choose(querier, pool, taken)
+        x, index, forced = choose(querier, trial.pool, taken)
         seconds = time.perf_counter() - begun
         taken.append(index)
         y_new, z_new = trial.measure(x, index)
         querier.tell(x, y_new, z_new)
         X, y = np.vstack([X, x]), np.append(y, y_new)
         if z_new is not None:
-            safe += int(z_new[0] >= 0)
-            worst = max(worst, -float(z_new[0]))
+            margin = safety_margins(z_new, task.safety_threshold, task.safe_when, 1.0).min()
+            safe += int(margin >= 0)
+            worst = max(worst, -float(margin))
         due = query % every == 0 or query == n_queries
         records.append(
             Record(
@@ -146,14 +146,25 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     return (records, querier) if return_querier else records
 
 
-def rows_all_over(querier, bounds):
-    """What a querier with ``pool_choice="informative"`` chooses from where all may be measured."""
-    informative = querier.get_params().get("pool_choice") == "informative"
-    return CandidatePool.from_bounds(bounds) if informative else None
-
-
 def choose(querier, pool, taken):
-    """The next point (1, n_features), its row in the pool or None, and whether it was forced."""
+    """The next point to measure.
+
+    Parameters
+    ----------
+    querier : querier
+    pool : CandidatePool or None
+        None where any point may be measured.
+    taken : list of int
+        Rows of the pool that were measured already.
+
+    Returns
+    -------
+    x : ndarray of shape (1, n_features)
+    index : int or None
+        Its row in the pool; None without one.
+    forced : bool
+        Whether nothing was safe enough for the querier; ``x`` is its least unsafe candidate then.
+    """
     try:
         if pool is None:
             return querier.query(), None, False
@@ -163,11 +174,19 @@ def choose(querier, pool, taken):
         x = np.reshape(error.candidate, (1, -1))
         if pool is None:
             return x, None, True
-        # The error names a point; of equal rows take one that is not measured yet.
-        distance = np.square(pool.X - x).sum(axis=1)
-        distance[taken] = np.inf
-        index = int(distance.argmin())
+        index = _nearest_left(pool.X, x, taken)
         return pool.X[[index]], index, True
+
+
+def _nearest_left(rows, x, taken):
+    """The row that a point stands for, which rounding may have moved; of equal ones the first left.
+
+    Distances are in widths of the pool: the units of one feature must not outweigh the others.
+    """
+    width = np.ptp(rows, axis=0)
+    distance = (np.abs(rows - x) / np.where(width > 0, width, 1.0)).max(axis=1)
+    distance[taken] = np.inf
+    return int(distance.argmin())
 
 
 def _rmse(X, y, X_test, y_test, bounds):

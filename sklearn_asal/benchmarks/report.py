@@ -13,7 +13,8 @@ from .summary import markdown, mean_and_error, summarise, tables
 
 _NOTES = (
     "RMSE on the test set after the last query: mean ± standard error over seeds.",
-    "Safe share: queries measured safe, z >= 0. Worst violation: over all seeds, in units of z.",
+    "Safe share: queries measured safe, by all limits. Worst violation: over all seeds and limits, "
+    "in units of z.",
     "Forced: queries, over all seeds, at which no candidate was safe enough for the method, so "
     "that its least unsafe one was measured.",
     "Time: median over all queries and seeds, measuring not included.",

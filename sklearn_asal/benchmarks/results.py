@@ -9,6 +9,8 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from .protocol import Record
 
 COLUMNS = (
@@ -42,28 +44,23 @@ def locked(folder):
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
-        try:
-            _lock(file)
-        except BlockingIOError as error:
-            raise RuntimeError(
-                f"another run is using the folder {folder} (--out); wait until it has finished, "
-                "or choose another folder."
-            ) from error
-        except OSError as error:  # some network file systems have no locks
-            warnings.warn(
-                f"{folder} cannot be locked ({error}); make sure that no other run uses it.",
-                stacklevel=3,
-            )
-        yield
-
-
-def _lock(file):
+    lock = FileLock(folder / ".lock", timeout=0)
     try:
-        import fcntl
-    except ImportError as error:  # Windows
-        raise OSError("this system has no flock") from error
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.acquire()
+    except Timeout as error:
+        raise RuntimeError(
+            f"another run is using the folder {folder} (--out); wait until it has finished, "
+            "or choose another folder."
+        ) from error
+    except (OSError, NotImplementedError) as error:  # some network file systems have no locks
+        warnings.warn(
+            f"{folder} cannot be locked ({error}); make sure that no other run uses it.",
+            stacklevel=3,
+        )
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Results:

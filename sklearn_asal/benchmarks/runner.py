@@ -6,15 +6,19 @@ import itertools
 import os
 import platform
 import re
+import signal
 import sys
+import threading
 import traceback
-from contextlib import ExitStack
+import warnings
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from numbers import Integral
 from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
+from sklearn import config_context
 from sklearn.utils import check_scalar
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -29,6 +33,27 @@ BACKENDS = "loky", "dask", "ray"
 
 #: What ``--quick`` sets.
 QUICK = {"seeds": 1, "n_queries": 2, "every": 2, "pool_size": 2_000}
+
+# Arrays in full and to the last digit, however the program around likes to see them.
+_PRINT_OPTIONS = {
+    "precision": 8,
+    "threshold": sys.maxsize,
+    "edgeitems": 3,
+    "linewidth": 75,
+    "suppress": False,
+    "nanstr": "nan",
+    "infstr": "inf",
+    "formatter": None,
+    "sign": "-",
+    "floatmode": "unique",
+    "legacy": False,
+}
+
+# Warnings that Python does not show by default.
+_NOT_FOR_USERS = DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning
+
+# Methods whose results depend on the policy.
+_WITH_POLICY = {name for name, method in METHODS.items() if method.querier.startswith("Amortized")}
 
 # These decide what a number in results.csv means, so that one folder holds one value of each.
 _COMMON = "n_queries", "every", "pool_size"
@@ -79,7 +104,7 @@ def run_cells(
     every : int, default=1
         The test error is taken after every so many queries, and after the last one.
     policy : str or path-like, optional
-        Policy file for the methods asal and aal; by default the shipped policies.
+        Policy file for the methods that have a policy; by default the shipped policies.
     pool_size : int, optional
         Number of trajectories in the pool of "fluid"; a million by default.
     data_home : str or path-like, optional
@@ -104,6 +129,8 @@ def run_cells(
     ImportError
         If dask's ``distributed`` or ``ray`` is asked for and missing, or the module of a task
         cannot be imported.
+    KeyboardInterrupt
+        After an interrupt. Finished cells are kept.
     """
     for name, value in (("seeds", seeds), ("jobs", jobs), ("every", every)):
         check_scalar(value, name, Integral, min_val=1)
@@ -144,6 +171,7 @@ def run_cells(
         )
         bar = stack.enter_context(tqdm(total=len(left), disable=None if progress else True))
         _start(stack, backend, jobs)
+        interrupts = stack.enter_context(_interrupts())
         # As they finish, so that whatever ends this run leaves them saved.
         for cell, records, error in _finished(calls, backend, jobs):
             if error is None:
@@ -154,7 +182,33 @@ def run_cells(
             results.save()
             bar.set_postfix_str(" ".join(map(str, cell)), refresh=False)
             bar.update()
+            if interrupts:
+                raise KeyboardInterrupt
     return results
+
+
+@contextmanager
+def _interrupts():
+    """A list that notes every interrupt.
+
+    Python drops the exception of one that comes during a destructor or a callback from C, and the
+    run would go on through all its cells.
+    """
+    noted, handle = [], signal.getsignal(signal.SIGINT)
+    # Only the main thread may change handlers, and what is none of Python's says: leave it.
+    if threading.current_thread() is not threading.main_thread() or not callable(handle):
+        yield noted
+        return
+
+    def note(number, frame):
+        noted.append(number)
+        handle(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, handle)
 
 
 @cache
@@ -167,7 +221,7 @@ def _run_cell(task, method, querier, seed, n_queries, every, data_home, pool_siz
     cell = task if isinstance(task, str) else task.name, method, seed
     try:
         # One process, one thread: more of them would compete with the other cells.
-        with threadpool_limits(1):
+        with threadpool_limits(1), _default_warnings():
             if isinstance(task, str):
                 task = _task(task, data_home, pool_size)
             if querier is None:
@@ -175,6 +229,16 @@ def _run_cell(task, method, querier, seed, n_queries, every, data_home, pool_siz
             return cell, run(querier, task, seed, n_queries, every), None
     except Exception as error:
         return cell, None, "".join(traceback.format_exception_only(error)).strip()
+
+
+@contextmanager
+def _default_warnings():
+    """Python's own filters: a warning fails no cell, whichever process runs it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in _NOT_FOR_USERS:
+            warnings.simplefilter("ignore", category)
+        yield
 
 
 def _by_name(tasks):
@@ -227,7 +291,7 @@ def _is_safe(querier):
 
 def _identity(querier):
     """Class and parameters of a querier as text, the same in every process."""
-    with np.printoptions(threshold=sys.maxsize):
+    with np.printoptions(**_PRINT_OPTIONS), config_context(print_changed_only=True):
         params = ", ".join(f"{name}={value!r}" for name, value in querier.get_params().items())
     # Objects without a repr of their own are told by their address, which says nothing.
     params = re.sub(r" at 0x[0-9a-fA-F]+", "", params)
@@ -247,7 +311,7 @@ def _settle(results, settings):
     old, finished = results.settings, {method for _, method, _ in results.records}
     done = {"queriers": finished, "tasks": {task for task, _, _ in results.records}}
     compared = [(name, old.get(name), settings[name]) for name in _COMMON if finished]
-    if finished & {"asal", "aal"}:
+    if finished & _WITH_POLICY:
         compared.append(("policy", old.get("policy"), settings["policy"]))
     for kind, names in done.items():
         # Folders of earlier versions know nothing of tasks.

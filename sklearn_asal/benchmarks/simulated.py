@@ -7,9 +7,7 @@ import torch
 from sklearn.base import clone
 
 from ..exceptions import DataScaleWarning, SafetyWarning
-from ..pool import CandidatePool
-from ..trainer.references import reachable
-from .protocol import choose, rows_all_over
+from .protocol import choose
 
 
 class Querying:
@@ -22,27 +20,35 @@ class Querying:
     querier : querier
         With bounds of the unit cube. Each campaign gets a clone with a budget and a random state
         of its own.
-    preset : Preset
-        Of the campaigns. Rows from all over the unit cube are brought within reach of its lags.
     """
 
-    #: Campaigns at a time; each keeps what it knows of a pool.
+    #: Campaigns at a time; each keeps what it knows of its observations.
     chunk = 25
 
-    def __init__(self, querier, preset):
+    def __init__(self, querier):
         self.querier = querier
-        self.pool = rows_all_over(querier, [(0.0, 1.0)] * preset.n_features)
-        if self.pool is not None and preset.lags:
-            self.pool = CandidatePool(reachable(torch.tensor(self.pool.X), preset.lags).numpy())
 
     def campaigns(self, n_queries, n_init, longest):
-        """Campaigns that begin, as of a network."""
+        """Campaigns that begin, as of a network.
+
+        Parameters
+        ----------
+        n_queries : int tensor of shape (B,)
+            Of each campaign.
+        n_init, longest : int
+            Initial observations, and the most queries. What a network makes room for; not used.
+
+        Returns
+        -------
+        campaigns : object
+            Its ``see`` takes observations, and its ``decide`` returns the next inputs.
+        """
         return _Campaigns(self, n_queries.tolist())
 
 
 class _Campaigns:
     def __init__(self, querying, n_queries):
-        self.pool, self.begun = querying.pool, False
+        self.begun = False
         self.queriers = [
             clone(querying.querier).set_params(budget=int(n), random_state=i)
             for i, n in enumerate(n_queries)
@@ -61,7 +67,7 @@ class _Campaigns:
         """The next inputs of the first ``n`` campaigns, ``(n, n_features)``."""
         with warnings.catch_warnings():
             _ignore_scales()
-            points = [choose(querier, self.pool, [])[0][0] for querier in self.queriers[:n]]
+            points = [choose(querier, None, [])[0][0] for querier in self.queriers[:n]]
         return torch.tensor(np.array(points), dtype=torch.float32)
 
 

@@ -26,7 +26,19 @@ _RMSE = {
 
 
 def paper_rmse(task, method, n_queries):
-    """The paper's test error as (mean, standard error), or None if it gives none."""
+    """The paper's test error.
+
+    Parameters
+    ----------
+    task, method : str
+    n_queries : int
+        After how many queries.
+
+    Returns
+    -------
+    (float, float) or None
+        Mean and standard error; None if the paper gives none.
+    """
     words = _RMSE.get((task, n_queries), "").split()
     if method not in words:
         return None
@@ -49,7 +61,7 @@ class Line:
         Mean and standard error over seeds after the last query; the error is NaN for one seed, and
         both are NaN for the safe share of a task without safety.
     worst_violation : float
-        Largest of all seeds.
+        Largest of all seeds and limits.
     milliseconds : float
         Median time a query, over all queries and seeds.
     forced : int
@@ -105,7 +117,17 @@ def summarise(results):
 
 
 def mean_and_error(values):
-    """Mean and standard error of the mean; NaN as the error of a single value."""
+    """Mean and standard error of the mean.
+
+    Parameters
+    ----------
+    values : sequence of float
+
+    Returns
+    -------
+    mean, error : float
+        NaN as the error of a single value.
+    """
     values = np.asarray(values, dtype=float)
     error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return float(values.mean()), float(error)
@@ -179,7 +201,17 @@ def short(lines):
 
 
 def markdown(header, rows):
-    """A table in Markdown, padded to be read as plain text as well."""
+    """A table in Markdown, padded to be read as plain text as well.
+
+    Parameters
+    ----------
+    header : list of str
+    rows : list of list of str
+
+    Returns
+    -------
+    str
+    """
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = [header, ["-" * width for width in widths], *rows]
     return "\n".join(

@@ -11,6 +11,7 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import check_scalar
 
+from ..box import Box
 from ..datasets import (
     branin,
     fluid_system,
@@ -22,6 +23,7 @@ from ..datasets import (
     sinus,
     townsend,
 )
+from ..validation import as_rows, finite_array, finite_number, numpy_defaults, observations
 from .sources import FunctionSource, TableSource, TrajectorySource
 
 _POOL_SIZE = 1_000_000
@@ -32,8 +34,8 @@ _GAMMA = 0.05
 class Task:
     """One experiment: what is measured, from how many points, for how many queries.
 
-    Inputs are in the task's own units; outputs and safety measurements are normalised as in the
-    paper. Safe means ``z >= 0``.
+    Inputs are in the task's own units; outputs and safety measurements of the paper's tasks are
+    normalised as there. Safe means ``z >= 0``, unless the source states other limits.
 
     Parameters
     ----------
@@ -50,12 +52,13 @@ class Task:
     n_test : int
         Number of test points; safe ones in the suite "safe".
     gamma : float, optional
-        Tolerated probability that a query is unsafe, for methods that take one.
+        Tolerated probability that a query is unsafe, for methods that take one; above 0, below 1.
 
     Raises
     ------
     ValueError, TypeError
-        If the name has other characters, there is no such suite, or a number is not positive.
+        If the name has other characters, there is no such suite, the source is none, or a number
+        is not positive.
 
     Examples
     --------
@@ -77,31 +80,49 @@ class Task:
     n_test: int
     gamma: float | None = None
 
-    #: The limit of the safety measurement, and on which side of it is safe.
-    safety_threshold = 0.0
-    safe_when = "above"
-
     def __post_init__(self):
-        if not re.fullmatch(r"\w[\w .-]*", self.name):
+        if not isinstance(self.name, str) or not re.fullmatch(r"\w[\w .-]*", self.name):
             raise ValueError(
                 f"name must be of letters, digits, spaces and _-. only, for it names files; got "
                 f"{self.name!r}."
             )
         if self.suite not in ("al", "safe"):
             raise ValueError(f"suite must be 'al' or 'safe'; got {self.suite!r}.")
+        if not hasattr(self.source, "draw") or not hasattr(self.source, "bounds"):
+            raise TypeError(
+                f"source must be a FunctionSource, TableSource or TrajectorySource; got "
+                f"{self.source!r}."
+            )
+        Box(self.bounds, self.n_features)  # raises unless low < high
         for number in ("n_init", "n_queries", "n_test"):
-            check_scalar(getattr(self, number), number, Integral, min_val=1)
+            value = check_scalar(getattr(self, number), number, Integral, min_val=1)
+            object.__setattr__(self, number, int(value))
+        if self.gamma is not None:
+            gamma = finite_number(self.gamma, "gamma")
+            check_scalar(gamma, "gamma", float, min_val=0, max_val=1, include_boundaries="neither")
+            object.__setattr__(self, "gamma", gamma)
 
     @property
     def bounds(self):
         """Lower and upper end of every input, (n_features, 2), in the task's units."""
-        return self.source.bounds
+        return finite_array(self.source.bounds, "bounds")
 
     @property
     def n_features(self):
         """Number of inputs."""
-        return len(self.source.bounds)
+        return len(self.bounds)
 
+    @property
+    def safety_threshold(self):
+        """The limit of the safety measurement, or one for each column of it."""
+        return getattr(self.source, "safety_threshold", 0.0)
+
+    @property
+    def safe_when(self):
+        """On which side of its limit a safety measurement is safe, "above" or "below"."""
+        return getattr(self.source, "safe_when", "above")
+
+    @numpy_defaults
     def begin(self, seed):
         """Draw initial data, test set and pool.
 
@@ -116,9 +137,10 @@ class Task:
 
         Raises
         ------
-        ValueError
-            If ``seed`` is negative, a table has too few (safe) rows for the numbers asked for, or
-            the source measures no safety and the suite is "safe", or the other way round.
+        TypeError, ValueError
+            If ``seed`` is negative, a table has too few (safe) rows for the numbers asked for, the
+            source measures no safety and the suite is "safe", or the other way round, or it
+            returns no finite numbers.
         """
         check_scalar(seed, "seed", Integral, min_val=0)
         # The name is part of the seed: tasks on the same box start from different points.
@@ -127,6 +149,8 @@ class Task:
         X, y, z, X_test, y_test, candidates, measure = self.source.draw(
             self.n_init, self.n_test, initial, test, pool
         )
+        X, y, z = observations(X, y, z)
+        X_test, y_test, _ = observations(X_test, y_test, x_name="X_test")
         if (z is None) == (self.suite == "safe"):
             measured, other = ("no", "al") if z is None else ("a", "safe")
             raise ValueError(
@@ -144,8 +168,10 @@ class Trial:
     ----------
     X : ndarray of shape (n_init, n_features)
         Initial inputs, in the task's units.
-    y, z : ndarray of shape (n_init,)
-        Their measurements; ``z`` is None in the suite "al".
+    y : ndarray of shape (n_init,)
+        Their outputs.
+    z : ndarray of shape (n_init,) or (n_init, n_limits), or None
+        Their safety measurements; None in the suite "al".
     X_test : ndarray of shape (n_test, n_features)
     y_test : ndarray of shape (n_test,)
         Measured, noise included; see :func:`get_task`.
@@ -161,6 +187,7 @@ class Trial:
     pool: object
     _measure: Callable = field(repr=False)
 
+    @numpy_defaults
     def measure(self, x, index=None):
         """Measure one or more points, with noise where the task is a function.
 
@@ -177,16 +204,21 @@ class Trial:
         Returns
         -------
         y : ndarray of shape (n,)
-        z : ndarray of shape (n,) or None
+        z : ndarray of shape (n,) or (n, n_limits), or None
             None in the suite "al".
 
         Raises
         ------
-        ValueError
-            If a table is measured without ``index``.
+        TypeError, ValueError
+            If ``x`` is no finite point, a table is measured without ``index`` or with an index
+            that names no row of the pool, or the source returns no finite numbers.
         """
-        x = np.asarray(x, dtype=float).reshape(-1, self.X.shape[1])
-        return self._measure(x, index)
+        n_features = self.X.shape[1]
+        x = finite_array(as_rows(x, n_features), "x")
+        if x.shape[1] != n_features:
+            raise ValueError(f"x has {x.shape[1]} features, but the task has {n_features}.")
+        _, y, z = observations(x, *self._measure(x, index), "x")
+        return y, z
 
 
 def get_task(name, data_home=None, *, pool_size=None):
@@ -248,7 +280,17 @@ def get_task(name, data_home=None, *, pool_size=None):
 
 
 def suite_of(task):
-    """The suite of a task, or of a name out of ``TASKS``."""
+    """The suite of a task.
+
+    Parameters
+    ----------
+    task : Task or str
+        A name is one out of ``TASKS``.
+
+    Returns
+    -------
+    {"al", "safe"}
+    """
     return TASKS[task] if isinstance(task, str) else task.suite
 
 

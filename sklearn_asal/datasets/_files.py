@@ -93,7 +93,21 @@ def find(name, source, data_home=None, remote=None):
 
 
 def optional(module):
-    """Import `pandas` or `openpyxl`, or say how to install them."""
+    """Import `pandas` or `openpyxl`, or say how to install them.
+
+    Parameters
+    ----------
+    module : str
+
+    Returns
+    -------
+    module : module
+
+    Raises
+    ------
+    ImportError
+        If it is missing.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -104,6 +118,13 @@ def optional(module):
 
 def read_table(path, n_columns, delimiter=None):
     """Read a table of numbers, skipping `#` lines, blank lines and one header row if there is one.
+
+    Parameters
+    ----------
+    path : Path
+    n_columns : int
+    delimiter : str, optional
+        Between the numbers; by default blanks.
 
     Returns
     -------
@@ -124,16 +145,57 @@ def read_table(path, n_columns, delimiter=None):
         raise ValueError(f"{path} is not a table of numbers ({error}).") from error
     if table.ndim != 2 or table.shape[1] != n_columns:
         raise ValueError(f"{path} must have {n_columns} columns; got shape {table.shape}.")
+    return finite(table, path)
+
+
+def finite(table, path):
+    """The table itself, if it holds finite numbers.
+
+    Parameters
+    ----------
+    table : ndarray
+    path : Path
+        Where it comes from.
+
+    Returns
+    -------
+    table : ndarray
+
+    Raises
+    ------
+    ValueError
+        If it does not.
+    """
+    if not np.isfinite(table).all():
+        raise ValueError(f"{path} holds NaN or infinity; get the file anew, or mend it.")
     return table
 
 
 def standardise(values):
-    """Return `values` with mean 0 and standard deviation 1."""
+    """Shift and scale to mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+
+    Returns
+    -------
+    standardised : ndarray of shape (n,)
+    """
     return (values - values.mean()) / values.std()
 
 
 def span(X):
-    """Return the (n_features, 2) box that `X` spans."""
+    """The box that the rows of `X` span.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    bounds : ndarray of shape (n_features, 2)
+    """
     return np.stack([X.min(axis=0), X.max(axis=0)], axis=1)
 
 
@@ -152,7 +214,32 @@ def pack(
     return_X_y,
     as_frame,
 ):
-    """Build what a loader returns: a Bunch, or `(X, y)` / `(X, y, z)` with `return_X_y`."""
+    """Build what a loader returns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    y : ndarray of shape (n,)
+    z : ndarray of shape (n,), optional
+    feature_names : list of str
+    target_name, safety_name : str
+    raw_target, raw_safety : ndarray of shape (n,)
+        The file's own columns.
+    bounds : array-like of shape (n_features, 2)
+    description : str
+    return_X_y, as_frame : bool
+        See the loaders.
+
+    Returns
+    -------
+    data : sklearn.utils.Bunch or tuple
+        `(X, y)` or `(X, y, z)` with `return_X_y`.
+
+    Raises
+    ------
+    ImportError
+        If `as_frame` and pandas is missing.
+    """
     frame = None
     if as_frame:
         pandas = optional("pandas")

@@ -4,13 +4,17 @@ import numpy as np
 
 
 def generator(random_state=None):
-    """Return a `numpy.random.Generator`; the global random state is neither read nor moved.
+    """Make a local generator; the global random state is neither read nor moved.
 
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator, SeedSequence or RandomState
         An int gives the same numbers at each call, a Generator goes on where it stopped, and a
         RandomState is moved on by one draw. None takes fresh entropy.
+
+    Returns
+    -------
+    rng : numpy.random.Generator
 
     Raises
     ------

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.stats import qmc
-from sklearn.utils import check_array, check_scalar
+from sklearn.utils import check_scalar
 
+from ..box import Box
+from ..limits import safety_margins
+from ..validation import finite_array, finite_number, numpy_defaults, safety_signals
 from ._random import generator
 
 #: The centre box C of the paper, as a fraction of every side of the box.
@@ -31,19 +35,24 @@ class Function:
     bounds : array-like of shape (n_features, 2)
         Lower and upper end of every input, in the function's own units. Kept as a read-only array.
     f : callable
-        `f(X)` of shape (n,): noise-free raw output at `X` of shape (n, n_features). A module-level
-        function or an instance of a class, so that the object pickles.
+        `f(X)` of shape (n,) or (n, 1): noise-free raw output at `X` of shape (n, n_features). A
+        module-level function or an instance of a class, so that the object pickles.
     q : callable, optional
-        `q(X)` of shape (n,): noise-free raw safety; safe means `q(X) >= 0`.
+        `q(X)` of shape (n,), or (n, n_limits) for several limits: noise-free raw safety. Safe
+        means `q(X) >= 0` for every limit. Booleans mean safe and not safe; they are measured as 1
+        and -1.
     y_loc, y_scale : float, default=0.0, 1.0
         `output(X)` is `(f(X) - y_loc) / y_scale`.
-    z_scale : float, default=1.0
+    z_scale : float or sequence of float of shape (n_limits,), default=1.0
         `safety(X)` is `q(X) / z_scale`: never shifted, so that the limit stays at 0.
 
     Raises
     ------
+    TypeError
+        If `f` or `q` is not callable, or `bounds` are no numbers.
     ValueError
-        If `bounds` is not of shape (n_features, 2) with lower < upper, or a scale is not positive.
+        If `bounds` is not of shape (n_features, 2) with lower < upper, a number is not finite, or
+        a scale is not positive.
 
     Examples
     --------
@@ -61,45 +70,65 @@ class Function:
     q: Callable | None = field(default=None, repr=False)
     y_loc: float = 0.0
     y_scale: float = 1.0
-    z_scale: float = 1.0
+    z_scale: float | tuple = 1.0
 
     def __post_init__(self):
-        bounds = np.array(self.bounds, dtype=float)
-        if bounds.ndim != 2 or bounds.shape[1] != 2 or not len(bounds):
+        bounds = finite_array(self.bounds, "bounds", ndim=1)
+        if bounds.ndim != 2 or bounds.shape[1] != 2:
             raise ValueError(
                 f"bounds must have shape (n_features, 2), one (lower, upper) pair for every "
                 f"input; got shape {bounds.shape}."
             )
-        if not (np.isfinite(bounds).all() and (bounds[:, 0] < bounds[:, 1]).all()):
-            raise ValueError("bounds must be finite, with lower < upper in every row.")
-        for argument in ("y_scale", "z_scale"):
-            if not getattr(self, argument) > 0:
-                raise ValueError(f"{argument} must be positive; got {getattr(self, argument)!r}.")
+        Box(bounds, len(bounds))  # raises unless lower < upper
         bounds.setflags(write=False)
-        object.__setattr__(self, "bounds", bounds)
+        for argument in ("f", "q"):
+            value = getattr(self, argument)
+            if not callable(value) and not (argument == "q" and value is None):
+                raise TypeError(
+                    f"{argument} must be a function that takes X of shape (n, n_features); got "
+                    f"{value!r}."
+                )
+        settings = {
+            "bounds": bounds,
+            "y_loc": finite_number(self.y_loc, "y_loc"),
+            "y_scale": finite_number(self.y_scale, "y_scale", positive=True),
+            "z_scale": _scales(self.z_scale),
+        }
+        for argument, value in settings.items():
+            object.__setattr__(self, argument, value)
 
     @property
     def n_features(self):
         """Number of inputs."""
         return len(self.bounds)
 
+    @numpy_defaults
     def normalise(self):
         """Return a copy whose `output` has mean 0 and standard deviation 1 over the box.
 
-        The safety, if there is one, is divided by its standard deviation only. The moments are
-        those of the first 65,536 points of the unscrambled Sobol sequence: noise-free samples as
-        in the paper, yet the same at every call.
+        The safety, if there is one, is divided by its standard deviation only, each limit by its
+        own. The moments are those of the first 65,536 points of the unscrambled Sobol sequence:
+        noise-free samples as in the paper, yet the same at every call. What is constant there is
+        divided by 1.
 
         Returns
         -------
         function : Function
-        """
-        unit = qmc.Sobol(self.n_features, scramble=False).random(_N_NORMALISATION)
-        X = self._raw(unit)
-        y = self.f(X)
-        z_scale = 1.0 if self.q is None else float(self.q(X).std())
-        return replace(self, y_loc=float(y.mean()), y_scale=float(y.std()), z_scale=z_scale)
 
+        Raises
+        ------
+        ValueError
+            If `f` or `q` does not return finite numbers, one for each point (and limit).
+        """
+        X = self._raw(qmc.Sobol(self.n_features, scramble=False).random(_N_NORMALISATION))
+        raw = replace(self, y_loc=0.0, y_scale=1.0, z_scale=1.0)
+        y, z_scale = raw.output(X), 1.0
+        if self.q is not None:
+            z = raw.safety(X)
+            z_scale = _deviation(z) if z.ndim == 1 else tuple(map(_deviation, z.T))
+        return replace(self, y_loc=y.mean(), y_scale=_deviation(y), z_scale=z_scale)
+
+    @numpy_defaults
     def output(self, X):
         """Noise-free normalised output.
 
@@ -114,11 +143,13 @@ class Function:
 
         Raises
         ------
-        ValueError
-            If `X` is not a finite 2-D array with `n_features` columns.
+        TypeError, ValueError
+            If `X` is not a finite 2-D array with `n_features` columns, or `f` does not return one
+            finite number for each of its rows.
         """
-        return (self.f(self._checked(X)) - self.y_loc) / self.y_scale
+        return (self._outputs(self._checked(X)) - self.y_loc) / self.y_scale
 
+    @numpy_defaults
     def safety(self, X):
         """Noise-free normalised safety; safe means `>= 0`.
 
@@ -129,18 +160,24 @@ class Function:
 
         Returns
         -------
-        z : ndarray of shape (n,)
+        z : ndarray of shape (n,) or (n, n_limits)
+            Where `q` returns booleans, 1 is safe and -1 is not.
 
         Raises
         ------
-        ValueError
-            If `X` is not a finite 2-D array with `n_features` columns, or the function has no
-            safety.
+        TypeError, ValueError
+            If `X` is not a finite 2-D array with `n_features` columns, the function has no
+            safety, or `q` does not return finite numbers or booleans, one for each row and limit.
         """
         if self.q is None:
             raise ValueError(f"{self.name} has no safety function; use output(X), or pass q.")
-        return self.q(self._checked(X)) / self.z_scale
+        signals = self._signals(self._checked(X))
+        if not len(signals):
+            return signals
+        z = safety_margins(signals, 0.0, "above", self.z_scale)
+        return z[:, 0] if z.shape[1] == 1 else z
 
+    @numpy_defaults
     def measure(self, X, random_state=None, noise=0.1):
         """Noisy normalised measurements, as an experiment would return them.
 
@@ -151,27 +188,29 @@ class Function:
         random_state : None, int or numpy.random.Generator
             An int gives the same noise at each call: in a loop over queries, pass a Generator.
         noise : float, default=0.1
-            Standard deviation of the Gaussian noise, in normalised units; independent for y and z.
+            Standard deviation of the Gaussian noise, in normalised units; independent for y and
+            every limit of z.
 
         Returns
         -------
         y : ndarray of shape (n,)
-        z : ndarray of shape (n,)
+        z : ndarray of shape (n,) or (n, n_limits)
             Only if the function has a safety: otherwise `y` is returned alone, not in a tuple.
 
         Raises
         ------
-        ValueError
-            If `X` is not a finite 2-D array with `n_features` columns, or `noise` is negative.
+        TypeError, ValueError
+            If `X` is not a finite 2-D array with `n_features` columns, `noise` is negative or not
+            finite, or `f` or `q` does not return finite numbers, one for each row (and limit).
         """
-        check_scalar(noise, "noise", Real, min_val=0)
+        check_scalar(finite_number(noise, "noise"), "noise", Real, min_val=0)
         rng = generator(random_state)
         y = self.output(X)
         y = y + noise * rng.standard_normal(len(y))
         if self.q is None:
             return y
         z = self.safety(X)
-        return y, z + noise * rng.standard_normal(len(z))
+        return y, z + noise * rng.standard_normal(z.shape)
 
     def sample(self, n, region="all", random_state=None):
         """Uniform points.
@@ -203,8 +242,8 @@ class Function:
     def initial_points(self, n, random_state=None, noise=0.1, return_measurements=False):
         """Points to start a campaign from.
 
-        With a safety: uniform in the centre box, keeping those whose *measured* z is >= 0
-        (label alg-initial_sample). Without: uniform in the whole box
+        With a safety: uniform in the centre box, keeping those whose *measured* z is >= 0 for
+        every limit (label alg-initial_sample). Without: uniform in the whole box
         (label alg-unconstrained_initial_sample).
 
         Parameters
@@ -222,13 +261,15 @@ class Function:
         -------
         X : ndarray of shape (n, n_features)
             In the function's own units.
-        y, z : ndarray of shape (n,)
-            Only if `return_measurements`; `z` only if the function has a safety.
+        y : ndarray of shape (n,)
+            Only if `return_measurements`.
+        z : ndarray of shape (n,) or (n, n_limits)
+            Likewise, and only if the function has a safety.
 
         Raises
         ------
-        ValueError
-            If `n` or `noise` is negative.
+        TypeError, ValueError
+            If `n` or `noise` is negative, or `f` or `q` does not return finite numbers.
         RuntimeError
             If over a million draws give too few safe points.
         """
@@ -240,13 +281,13 @@ class Function:
         def draw(size):
             X = self.sample(size, "centre", rng)
             y, z = self.measure(X, rng, noise)
-            return z >= 0, X, y, z
+            return _all_safe(z), X, y, z
 
         kept = self._rejection(n, draw, "the centre box")
         return kept if return_measurements else kept[0]
 
     def safe_test_points(self, n, random_state=None):
-        """Uniform points of the box with noise-free safety >= 0, to test a model on.
+        """Uniform points of the box with noise-free safety >= 0 for all limits, for a test set.
 
         A function without safety gives uniform points of the whole box.
 
@@ -263,8 +304,8 @@ class Function:
 
         Raises
         ------
-        ValueError
-            If `n` is negative.
+        TypeError, ValueError
+            If `n` is negative, or `q` does not return finite numbers.
         RuntimeError
             If over a million draws give too few safe points.
         """
@@ -274,7 +315,7 @@ class Function:
 
         def draw(size):
             X = self.sample(size, "all", rng)
-            return self.safety(X) >= 0, X
+            return _all_safe(self.safety(X)), X
 
         return self._rejection(n, draw, "the box")[0]
 
@@ -283,13 +324,43 @@ class Function:
         return low + unit * (high - low)
 
     def _checked(self, X):
-        X = check_array(X, dtype=np.float64, input_name="X", ensure_min_samples=0)
+        if not (isinstance(X, np.ndarray) and X.shape == (0, self.n_features)):
+            X = finite_array(X, "X")
         if X.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {X.shape[1]} features, but {self.name} takes {self.n_features}; pass one "
                 f"column for every row of bounds."
             )
         return X
+
+    def _outputs(self, X):
+        return self._called("f", X, partial(finite_array, name="f", ndim=1), 1, "(n,)")
+
+    def _signals(self, X):
+        return self._called("q", X, safety_signals, 2, "(n,) or (n, n_limits)")
+
+    def _called(self, argument, X, validate, most_dimensions, allowed):
+        """What `f` or `q` returns at validated points; a single column becomes one-dimensional."""
+        if len(X) == 0:
+            return np.empty(0)
+        values = getattr(self, argument)(X)
+        if not (np.isscalar(values) or getattr(values, "ndim", None) == 0):
+            try:
+                values = validate(values)
+            except (TypeError, ValueError) as error:
+                kind = TypeError if isinstance(error, TypeError) else ValueError
+                raise kind(
+                    f"{argument} of {self.name} must return finite numbers: {error}"
+                ) from error
+            if values.ndim == 2 and values.shape[1] == 1:
+                values = values[:, 0]
+            if values.ndim <= most_dimensions and len(values) == len(X):
+                return values
+        raise ValueError(
+            f"{argument} of {self.name} must return shape {allowed}, one value for each row of X; "
+            f"for X of shape {X.shape} it returned shape {np.shape(values)}. A constant is "
+            "np.full(len(X), value)."
+        )
 
     def _rejection(self, n, draw, where):
         check_scalar(n, "n", Integral, min_val=0)
@@ -308,3 +379,21 @@ class Function:
             drawn += size
             size = max(size, min(2 * size, 65_536))
         return tuple(np.concatenate(column)[:n] for column in zip(*parts, strict=True))
+
+
+def _scales(value):
+    """One positive number, or one for each limit."""
+    if np.ndim(value) == 0:
+        return finite_number(value, "z_scale", positive=True)
+    return tuple(finite_number(scale, "z_scale", positive=True) for scale in value)
+
+
+def _deviation(values):
+    """Standard deviation, with 1 in place of one that is nothing but rounding."""
+    deviation = values.std()
+    return deviation if deviation > 1e-14 * np.abs(values).max() else 1.0
+
+
+def _all_safe(z):
+    """Which rows keep within every limit."""
+    return (z.reshape(len(z), -1) >= 0).all(axis=1)

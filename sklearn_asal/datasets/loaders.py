@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from ._files import Remote, find, optional, pack, read_table, span, standardise
+from ._files import Remote, find, finite, optional, pack, read_table, span, standardise
 
 _LGBB = """Langley Glide-Back Booster (LGBB), side-slip angle 0
 
@@ -188,7 +188,7 @@ def load_airline(*, data_home=None, download_if_missing=True, return_X_y=False, 
         time = np.array([[int(year) + (int(month) - 1) / 12] for (year, month), _ in rows])
     except ValueError as error:
         raise ValueError(f"{path} must have rows of month (YYYY-MM) and count.") from error
-    passengers = np.array([count for _, count in rows])
+    passengers = finite(np.array([count for _, count in rows]), path)
     return pack(
         time,
         standardise(passengers),
@@ -325,7 +325,7 @@ def _read_sheet(path, columns):
         cells = [row for row in cells if any(cell is not None for cell in row)]
         if any(None in row for row in cells):
             raise ValueError("a cell is empty")
-        return np.array(cells, dtype=float)
+        return finite(np.array(cells, dtype=float), path)
     except (KeyError, ValueError, TypeError) as error:
         raise ValueError(
             f"{path} must have a sheet 'data' with the columns {', '.join(columns)} ({error})."

@@ -10,14 +10,24 @@ CHOICES = {
     "pooling": ("sqrt", "sum"),
     "output": ("clip", "tanh"),
 }
-# Number of points to follow.
-LEADING = 4096
+#: Number of Sobol anchors, after which they begin anew.
+N_ANCHORS = 4096
 # Of the files written before there was another kind.
 _FIRST_KIND = "transformer"
 
 
 def complete(architecture):
     """The arguments of a network, with the defaults where some are left out.
+
+    Parameters
+    ----------
+    architecture : dict
+        Arguments of :class:`~sklearn_asal.policies.reader.ReaderNetwork` or
+        :class:`~sklearn_asal.policies.transformer.TransformerNetwork`, and their ``"kind"``.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------
@@ -40,6 +50,15 @@ def complete(architecture):
 
 def checked_lags(lags, n_features):
     """Lags as a tuple of (later, earlier, step).
+
+    Parameters
+    ----------
+    lags : sequence of (int, int, float)
+    n_features : int
+
+    Returns
+    -------
+    tuple of (int, int, float)
 
     Raises
     ------
@@ -85,23 +104,29 @@ def _complete(
     return locals()
 
 
-def leading_points(n_features):
-    """Points that a policy with ``lead`` follows, one for each number of observations.
+def sobol_anchors(n_features):
+    """Points near which a policy with ``lead`` begins, one for each number of observations.
 
-    The Sobol sequence, in whose every stretch the points lie evenly in the cube.
+    Parameters
+    ----------
+    n_features : int
 
     Returns
     -------
     ndarray of shape (4096, n_features)
-        On [-1, 1); beyond 4095 observations it begins anew.
+        The Sobol sequence on [-1, 1); beyond 4095 observations it begins anew.
     """
-    return 2 * qmc.Sobol(n_features, scramble=False).random(LEADING) - 1
+    return 2 * qmc.Sobol(n_features, scramble=False).random(N_ANCHORS) - 1
 
 
 def scaling(architecture):
     """Shift and factor that a complete architecture applies to its inputs and to the budget.
 
     A uniform variable on [0, 1] has standard deviation 1 / sqrt(12).
+
+    Parameters
+    ----------
+    architecture : dict
 
     Returns
     -------
@@ -114,27 +139,20 @@ def scaling(architecture):
     return (0.5, math.sqrt(12)), ((1 + longest) / 2, math.sqrt(12) / longest)
 
 
-def build(architecture, **options):
-    """The network of an architecture, in torch; ``options`` are its initialisation's."""
-    from .network import PolicyNetwork
-    from .reader import ReaderNetwork
-
-    full = complete(architecture)
-    network = {"transformer": PolicyNetwork, "reader": ReaderNetwork}[full.pop("kind")]
-    return network(**full, **options)
-
-
-def build_runtime(architecture, weights, **options):
-    """What answers for a network with these weights, in NumPy; see ``Runtime``."""
-    from .reader_runtime import ReaderRuntime
-    from .transformer_runtime import TransformerRuntime
-
-    kinds = {"transformer": TransformerRuntime, "reader": ReaderRuntime}
-    return kinds[complete(architecture)["kind"]](architecture, weights, **options)
-
-
 def check_weights(architecture, weights):
-    """Raise ValueError where names or shapes are not those of a complete architecture."""
+    """Compare names and shapes of weights with those of an architecture.
+
+    Parameters
+    ----------
+    architecture : dict
+        Complete.
+    weights : dict of str to ndarray
+
+    Raises
+    ------
+    ValueError
+        A weight is missing, unknown or of another shape.
+    """
     expected = {}
 
     def linear(name, *shape):
@@ -149,14 +167,10 @@ def check_weights(architecture, weights):
             raise ValueError(f"{name}: shape {shape}, expected {expected.get(name)}")
 
 
-def encoders(architecture):
-    """Names of a transformer's encoders."""
-    return ("history", "safety_history")[: 1 + bool(architecture["safe"])]
-
-
 def _transformer(architecture, linear):
     D, embedding, hidden = (architecture[key] for key in ("n_features", "embedding", "hidden"))
-    for encoder in encoders(architecture):
+    encoders = ("history", "safety_history")[: 1 + bool(architecture["safe"])]
+    for encoder in encoders:
         linear(f"{encoder}.embed.0", hidden, D + 1)
         linear(f"{encoder}.embed.2", embedding, hidden)
         for layer in range(architecture["layers"]):
@@ -168,7 +182,7 @@ def _transformer(architecture, linear):
                 linear(f"{name}.{part}", embedding)
         linear(f"{encoder}.linear", embedding, embedding)
     _budget(architecture, linear)
-    parts = len(encoders(architecture)) + bool(architecture["budget"])
+    parts = len(encoders) + bool(architecture["budget"])
     linear("decision.0", hidden, embedding * parts)
     linear("decision.2", D, hidden)
 

@@ -1,17 +1,14 @@
-"""Policy files: safetensors with a JSON header; never pickle, never a download."""
+"""The format of policy files: safetensors with a JSON header; never pickle."""
 
-import functools
 import hashlib
 import json
 import os
-import re
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
-from ..exceptions import PolicyFileError, PolicyNotFoundError
-from .architecture import build, build_runtime, check_weights, complete
+from ..exceptions import PolicyFileError
+from .architecture import check_weights, complete
 
 FORMAT = "sklearn-asal-policy-1"
 
@@ -21,7 +18,7 @@ def save_policy(network, path, header=None):
 
     Parameters
     ----------
-    network : PolicyNetwork or ReaderNetwork
+    network : TransformerNetwork or ReaderNetwork
     path : path-like
         Written to a temporary file first and renamed, so that a reader never
         sees half a policy.
@@ -58,6 +55,14 @@ def _digest(tensors):
 def read_header(path):
     """The JSON header of a policy file, without its tensors.
 
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    dict
+
     Raises
     ------
     PolicyFileError
@@ -87,173 +92,6 @@ def read_header(path):
             f"the header of policy file {str(path)!r} is damaged: {error}"
         ) from error
     return header
-
-
-@functools.cache
-def _weights():
-    return resources.files("sklearn_asal.policies") / "weights"
-
-
-def shipped(safe):
-    """Names of the shipped policies and the number of features of each.
-
-    Parameters
-    ----------
-    safe : bool
-        Safe policies or unconstrained ones.
-
-    Returns
-    -------
-    dict of str to int
-    """
-    return dict(_shipped(_weights(), bool(safe)))
-
-
-@functools.cache
-def _shipped(folder, safe):
-    prefix = "safe-" if safe else ""
-    pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
-    names = sorted(entry.name for entry in folder.iterdir())
-    found = [match for match in map(pattern.fullmatch, names) if match]
-    return {match[1]: int(match[2]) for match in found}
-
-
-def locate(name_or_path, *, safe):
-    """The file of a shipped name or a path.
-
-    Raises
-    ------
-    PolicyNotFoundError
-        Neither a shipped name nor an existing file.
-    """
-    names = _shipped(_weights(), bool(safe))
-    if safe and isinstance(name_or_path, str) and name_or_path.removeprefix("safe-") in names:
-        name_or_path = name_or_path.removeprefix("safe-")  # the name of its preset
-    if isinstance(name_or_path, str) and name_or_path in names:
-        return Path(str(_weights() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
-    if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
-        return Path(name_or_path)
-    kind = "safe" if safe else "unconstrained"
-    _not_a_folder(name_or_path)
-    raise PolicyNotFoundError(
-        f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
-        f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
-        "Train one for your system with `python -m sklearn_asal train`."
-    )
-
-
-def _not_a_folder(name_or_path):
-    if isinstance(name_or_path, (str, os.PathLike)) and os.path.isdir(name_or_path):
-        raise PolicyNotFoundError(
-            f"policy {str(name_or_path)!r} is a folder; of a training run pass the file "
-            f"{str(Path(name_or_path) / 'policy.safetensors')!r}."
-        )
-
-
-def load_policy(name_or_path, *, safe):
-    """Load a shipped policy by its name, or any policy by its path.
-
-    Parameters
-    ----------
-    name_or_path : str or path-like
-        For instance ``"2d"``.
-    safe : bool
-        Which kind is wanted; a shipped name means the policy of this kind.
-
-    Returns
-    -------
-    network : PolicyNetwork or ReaderNetwork
-        In evaluation mode, on the CPU. Shared between callers: treat it as read-only.
-    header : dict
-
-    Raises
-    ------
-    PolicyNotFoundError
-        No such name or file.
-    PolicyFileError
-        Damaged, truncated, foreign, or a policy of the other kind.
-    """
-    return _of_kind(_network, name_or_path, safe)
-
-
-def load_runtime(name_or_path, *, safe):
-    """Load a policy for answers only: in NumPy, without torch.
-
-    Parameters
-    ----------
-    name_or_path, safe
-        See :func:`load_policy`, also for the errors raised.
-
-    Returns
-    -------
-    runtime : Runtime
-        Shared between callers.
-    header : dict
-    """
-    return _of_kind(_runtime, name_or_path, safe)
-
-
-def _of_kind(load, name_or_path, safe):
-    path = locate(name_or_path, safe=safe).absolute()
-    loaded, header = load(path, path.stat().st_mtime_ns)
-    if loaded.safe != safe:
-        kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
-        (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
-        raise PolicyFileError(
-            f"policy file {str(path)!r} holds a policy of the {kind} kind, and one of the {wanted} "
-            f"kind is needed here; its querier is {querier}."
-        )
-    return loaded, header
-
-
-def load_any(name_or_path):
-    """Load a policy of either kind by a preset's name (``"safe-2d"``, ``"2d"``) or by its path.
-
-    Returns and raises what :func:`load_policy` does.
-    """
-    name, safe = resolve(name_or_path)
-    return load_policy(name, safe=safe)
-
-
-def locate_any(name_or_path):
-    """The file of a policy of either kind, given by a preset's name or by its path.
-
-    Raises what :func:`resolve` does.
-    """
-    name, safe = resolve(name_or_path)
-    return locate(name, safe=safe)
-
-
-def resolve(name_or_path):
-    """Name or path, and kind, of a policy given by a preset's name or by its path.
-
-    A name without "safe-" is the unconstrained policy's, or the safe one's if there is no other.
-
-    Returns
-    -------
-    name_or_path : str or path-like
-        For :func:`load_policy` and the like.
-    safe : bool
-
-    Raises
-    ------
-    PolicyNotFoundError, PolicyFileError
-        See :func:`load_policy`.
-    """
-    name = str(name_or_path)
-    if name.startswith("safe-") and name.removeprefix("safe-") in shipped(True):
-        return name.removeprefix("safe-"), True
-    for safe in (False, True):
-        if name in shipped(safe):
-            return name, safe
-    if os.path.isfile(name_or_path):
-        return name_or_path, bool(read_header(name_or_path)["safe"])
-    names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
-    _not_a_folder(name_or_path)
-    raise PolicyNotFoundError(
-        f"policy {name!r} is neither a preset whose policy is shipped nor a file. "
-        f"Shipped: {', '.join(map(repr, names)) or 'none yet'}."
-    )
 
 
 def read_weights(path):
@@ -302,18 +140,30 @@ def read_weights(path):
     return header, weights
 
 
-@functools.lru_cache(maxsize=16)
-def _runtime(path, mtime):
-    header, weights = read_weights(path)
-    return build_runtime(header["architecture"], weights), header
+# Old paths of what is in registry now, until all imports are changed.
+def _forward_to_registry():
+    import sys
+    import types
+
+    names = "load_any load_policy load_runtime locate locate_any resolve shipped"
+    moved = {name: name for name in names.split()} | {"_weights": "weights_folder"}
+
+    class Module(types.ModuleType):
+        def __getattr__(self, name):
+            if name not in moved:
+                raise AttributeError(name)
+            from . import registry
+
+            return getattr(registry, moved[name])
+
+        def __setattr__(self, name, value):
+            if name not in moved:
+                return super().__setattr__(name, value)
+            from . import registry
+
+            return setattr(registry, moved[name], value)
+
+    sys.modules[__name__].__class__ = Module
 
 
-@functools.lru_cache(maxsize=16)
-def _network(path, mtime):
-    import torch
-
-    header, weights = read_weights(path)
-    network = build(header["architecture"])
-    network.load_state_dict({name: torch.from_numpy(part) for name, part in weights.items()})
-    network.requires_grad_(False)
-    return network.eval(), header
+_forward_to_registry()

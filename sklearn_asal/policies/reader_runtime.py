@@ -1,15 +1,40 @@
-"""The reading network at deployment, in NumPy."""
+"""The reader network at deployment, in NumPy and without torch."""
 
+import functools
 import math
+import threading
 
 import numpy as np
 from scipy.linalg import get_blas_funcs
 
-from .architecture import LEADING, leading_points, scaling
-from .runtime import EPSILON, ONE, ZERO, Runtime, clipped
+from .architecture import N_ANCHORS, scaling, sobol_anchors
+from .runtime import Runtime, clipped
 
 # Observations embedded at once: more would fall out of the cache.
 _CHUNK = 256
+_MEMO = 1024  # budgets remembered at most
+EPSILON = 1e-5  # of torch's LayerNorm
+# As arrays: NumPy takes half a microsecond to make one of a plain number.
+ZERO, HALF, ONE, MINUS_ONE = np.array([0, 0.5, 1, -1], np.float32)[:, None]
+
+
+def _quietly(method):
+    """Of exp, zero and infinity are as good as the result, whatever the host's ``np.seterr``."""
+
+    @functools.wraps(method)
+    def quiet(*args, **kwargs):
+        with np.errstate(over="ignore", under="ignore"):
+            return method(*args, **kwargs)
+
+    return quiet
+
+
+def _clip(h):
+    np.maximum(h, MINUS_ONE, out=h)
+    return np.minimum(h, ONE, out=h)
+
+
+_OUTPUTS = {"clip": _clip, "tanh": np.tanh}
 
 
 class ReaderRuntime(Runtime):
@@ -21,20 +46,41 @@ class ReaderRuntime(Runtime):
 
     One campaign keeps keys and values of its observations, a one at the end of each: what the
     ones of the values add up to is what the sum of the values is to be divided by, and bears a
-    bias. Of many campaigns at once none are made: a question is carried to the embedded
+    bias. Of many campaigns at once none are made: a query is carried to the embedded
     observations, and back comes their average, so that the two projections are multiplied with
     once a campaign instead of once an observation.
+
+    Parameters
+    ----------
+    architecture, weights, dtype
+        See :class:`~sklearn_asal.policies.runtime.Runtime`, also for the attributes.
     """
 
-    def _fold(self, full, weights):
-        """Prepare the constants; everything in float64 until the end."""
-        w, layers, heads = self._width, full["layers"], self._heads
-        self.token_width = w + 2 * layers * (w + heads)
+    @_quietly
+    def __init__(self, architecture, weights, dtype=np.float32):
+        super().__init__(architecture, weights, dtype)
+        full = self.architecture
+        self._width, self._hidden, self._heads = (
+            full[key] for key in ("embedding", "hidden", "heads")
+        )
+        self._output, self._lags = _OUTPUTS[full["output"]], full["lags"]
+        self._by_root = full["pooling"] == "sqrt"
+        self.token_width = self._width + 2 * full["layers"] * (self._width + self._heads)
         # So that weights are read, and calls made, for more than a few campaigns.
-        self.batch = 2**18 // w
-        (x_shift, x_scale), of_budget = scaling(full)
+        self.batch = 2**18 // self._width
         # y = alpha A x + beta y, all in one call.
         (self._gemv,) = get_blas_funcs(("gemv",), dtype=self.dtype)
+        self._fold({name: np.asarray(value, np.float64) for name, value in weights.items()})
+        # Those of training at once; a campaign meets each but one time.
+        budgets = np.arange(1.0, 1 + min(full["max_budget"], _MEMO))
+        parts = self._of_budgets(budgets).astype(self.dtype)
+        self._budgets = dict(zip(budgets.tolist(), parts, strict=True))
+        self._local = threading.local()
+
+    def _fold(self, weights):
+        """Prepare the constants; everything in float64 until the end."""
+        full, w, heads = self.architecture, self._width, self._heads
+        (x_shift, x_scale), of_budget = scaling(full)
 
         def linear(name, norm=None, factor=1.0, centred=0):
             """Weight and bias, after the gain and shift of a norm; the first outputs centred."""
@@ -66,44 +112,44 @@ class ReaderRuntime(Runtime):
         )
         self._summand = self._cast(W[:, :w], b[:w])
 
-        def forth(name):
+        def feed_forward(name):
             """Of a feed-forward block; a last hidden unit, always one, bears the second bias."""
             W, b = linear(f"{name}.up", f"{name}.norm")
             W2, b2 = linear(f"{name}.down", centred=w)
             W = np.column_stack([W, np.zeros(w)])
             return self._cast(W, np.append(b, 1.0), np.vstack([W2, b2]))
 
-        self._start = forth("start")
+        self._start = feed_forward("start")
         factor = 1 / math.sqrt(w // heads)
-        self._readings = []
-        for i in range(layers):
+        self._layers = []
+        for i in range(full["layers"]):
             name, first = f"readings.{i}", w * (1 + 2 * i)
             # (heads, width, width of a head)
             keys, values = (
                 W[:, start : start + w].reshape(w, heads, -1).transpose(1, 0, 2)
                 for start in (first, first + w)
             )
-            ask = linear(f"{name}.ask", f"{name}.norm", factor)
+            query = linear(f"{name}.ask", f"{name}.norm", factor)
             out, b_out = linear(f"{name}.out", centred=w)
-            b_read = b[first + w : first + 2 * w] @ out + b_out
+            b_context = b[first + w : first + 2 * w] @ out + b_out
             # The first head's one, divided by itself, brings the bias.
             ended_out = ended(out.T, 0.0).T
             ended_out[w // heads] = b_out
-            self._readings.append(
+            self._layers.append(
                 (
-                    self._cast(*(ended(part, 0.0) for part in ask), ended_out),
-                    self._cast(*ask, keys.transpose(0, 2, 1), values, out, b_read),
-                    forth(f"{name}.forth"),
+                    self._cast(*(ended(part, 0.0) for part in query), ended_out),
+                    self._cast(*query, keys.transpose(0, 2, 1), values, out, b_context),
+                    feed_forward(f"{name}.forth"),
                 )
             )
         self._head = self._cast(*linear("head", "norm"))
-        self._lead = None
+        self._anchors = None
         if full["lead"]:
-            points = leading_points(self.n_features)
-            hidden = -_negative_silu(-_linear(math.sqrt(3) * points, *linear("follow.0")))
+            anchors = sobol_anchors(self.n_features)
+            hidden = -_negative_silu(-_linear(math.sqrt(3) * anchors, *linear("follow.0")))
             part = _linear(hidden, *linear("follow.2", centred=w))
             # What each adds to the state, and what to the next input.
-            self._lead = self._cast(part, weights["lead"] * points)
+            self._anchors = self._cast(part, weights["lead"] * anchors)
         self._budget = None
         if full["budget"]:
             parts = [weights[f"budget.{i}.{part}"] for i in (0, 2) for part in ("weight", "bias")]
@@ -113,10 +159,7 @@ class ReaderRuntime(Runtime):
         return tuple(np.ascontiguousarray(array, self.dtype) for array in arrays)
 
     def rows(self, X, y, margin=None, largest=np.inf):
-        """Observations as :meth:`tokens` wants them: inputs, values, and a one for the bias.
-
-        Numbers beyond ``largest`` count as that.
-        """
+        """See :meth:`Runtime.rows`; inputs, values, and a one for the bias."""
         D = self.n_features
         rows = np.empty((1, *X.shape[:-1], D + 2 + self.safe))
         rows[..., -1] = 1
@@ -126,31 +169,22 @@ class ReaderRuntime(Runtime):
             rows[0, ..., D + 1] = margin
         return clipped(rows, largest, self.dtype)
 
+    @_quietly
     def tokens(self, rows):
-        """What depends on an observation alone: its summand, and keys and values.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (1, n, n_features + 2 + safe)
-
-        Returns
-        -------
-        ndarray of shape (1, n, token_width)
-        """
+        """See :meth:`Runtime.tokens`; summand, and keys and values."""
         return _linear(self._embedded(rows[0]), *self._project)[None]
 
     def _embedded(self, rows):
         """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
         W, W2, b2 = self._embed
         embedded = np.empty((len(rows), self._width), self.dtype)
-        with np.errstate(over="ignore"):  # of exp, where the result is nil
-            for i in range(0, len(rows), _CHUNK):
-                part = embedded[i : i + _CHUNK]
-                hidden, factor = self._buffers(len(part))
-                np.matmul(rows[i : i + _CHUNK], W, out=hidden)
-                np.matmul(_negative_silu(hidden, factor), W2, out=part)
-                part += b2
-                _negative_silu(part)
+        for i in range(0, len(rows), _CHUNK):
+            part = embedded[i : i + _CHUNK]
+            hidden, factor = self._buffers(len(part))
+            np.matmul(rows[i : i + _CHUNK], W, out=hidden)
+            np.matmul(_negative_silu(hidden, factor), W2, out=part)
+            part += b2
+            _negative_silu(part)
         return embedded
 
     def _buffers(self, n):
@@ -160,6 +194,7 @@ class ReaderRuntime(Runtime):
             buffers = self._local.buffers = np.empty((2, _CHUNK, self._hidden), self.dtype)
         return buffers[:, :n]
 
+    @_quietly
     def decide(self, budget, tokens):
         """See :meth:`Runtime.decide`."""
         tokens = tokens[0]
@@ -169,22 +204,22 @@ class ReaderRuntime(Runtime):
         if self._by_root:
             h *= 1 / math.sqrt(n)
         h += self._budget_part(budget)
-        if self._lead is not None:
-            h += self._lead[0][n % LEADING]
-        h = self._forth(h, *self._start)
+        if self._anchors is not None:
+            h += self._anchors[0][n % N_ANCHORS]
+        h = self._feed_forward(h, *self._start)
         parts = tokens[:, w:].reshape(n, -1, heads, w // heads + 1)
         parts = parts.transpose(1, 2, 0, 3)  # of each: (heads, n, width of a head and one)
-        for i, ((W, b, out), _, forth) in enumerate(self._readings):
-            asked = self._of_norm(h, W, b).reshape(heads, 1, -1)
-            scores = np.matmul(asked, parts[2 * i].transpose(0, 2, 1))
+        for i, ((W, b, out), _, feed_forward) in enumerate(self._layers):
+            query = self._of_norm(h, W, b).reshape(heads, 1, -1)
+            scores = np.matmul(query, parts[2 * i].transpose(0, 2, 1))
             scores -= np.maximum.reduce(scores, axis=2, keepdims=True)
-            read = np.matmul(np.exp(scores, out=scores), parts[2 * i + 1])
-            read = (read / read[..., -1:]).reshape(-1)
-            h = self._gemv(1.0, out.T, read, 1.0, h, overwrite_y=True)
-            h = self._forth(h, *forth)
+            context = np.matmul(np.exp(scores, out=scores), parts[2 * i + 1])
+            context = (context / context[..., -1:]).reshape(-1)
+            h = self._gemv(1.0, out.T, context, 1.0, h, overwrite_y=True)
+            h = self._feed_forward(h, *feed_forward)
         h = self._of_norm(h, *self._head)
-        if self._lead is not None:
-            h += self._lead[1][n % LEADING]
+        if self._anchors is not None:
+            h += self._anchors[1][n % N_ANCHORS]
         return self._bounded(h)
 
     def _of_norm(self, h, W, b):
@@ -192,12 +227,13 @@ class ReaderRuntime(Runtime):
         factor = 1 / math.sqrt(float(h.dot(h)) / self._width + EPSILON)
         return self._gemv(factor, W.T, h, 1.0, b)
 
-    def _forth(self, h, W, b, W2):
+    def _feed_forward(self, h, W, b, W2):
         """The feed-forward block, added to ``h`` in place."""
         hidden = self._of_norm(h, W, b)
         np.maximum(hidden, ZERO, out=hidden)
         return self._gemv(1.0, W2.T, hidden, 1.0, h, overwrite_y=True)
 
+    @_quietly
     def decide_many(self, budget, rows, mask=None):
         """See :meth:`Runtime.decide_many`."""
         _, B, n, width = rows.shape
@@ -208,7 +244,7 @@ class ReaderRuntime(Runtime):
         else:
             real, count = mask[:, None].astype(self.dtype), mask.sum(axis=1, keepdims=True)
         total = np.matmul(real, embedded)[:, 0]
-        point = count[:, 0] % LEADING
+        anchor = count[:, 0] % N_ANCHORS
         count = count.astype(self.dtype)
         W, b = self._summand
         h = total @ W
@@ -216,31 +252,54 @@ class ReaderRuntime(Runtime):
         if self._by_root:
             h /= np.sqrt(count)
         h += self._budget_part(budget)
-        if self._lead is not None:
-            h += self._lead[0][point]
-        self._forth_many(h, *self._start)
-        for _, (W, b, keys, values, out, b_read), forth in self._readings:
-            asked = _of_norms(h, W, b).reshape(B, heads, -1).transpose(1, 0, 2)
+        if self._anchors is not None:
+            h += self._anchors[0][anchor]
+        self._feed_forward_many(h, *self._start)
+        for _, (W, b, keys, values, out, b_context), feed_forward in self._layers:
+            query = _of_norms(h, W, b).reshape(B, heads, -1).transpose(1, 0, 2)
             # What all keys share is of no consequence to the softmax, hence no bias.
-            asked = np.ascontiguousarray(np.matmul(asked, keys).transpose(1, 0, 2))
-            scores = np.matmul(asked, embedded.transpose(0, 2, 1))  # (B, heads, n)
+            query = np.ascontiguousarray(np.matmul(query, keys).transpose(1, 0, 2))
+            scores = np.matmul(query, embedded.transpose(0, 2, 1))  # (B, heads, n)
             if mask is not None:
                 np.copyto(scores, -np.inf, where=~mask[:, None])
             scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
             np.exp(scores, out=scores)
             scores /= np.add.reduce(scores, axis=-1, keepdims=True)
             average = np.matmul(scores, embedded).transpose(1, 0, 2)
-            read = np.matmul(average, values).transpose(1, 0, 2).reshape(B, w)
-            h += _linear(read, out, b_read)
-            self._forth_many(h, *forth)
+            context = np.matmul(average, values).transpose(1, 0, 2).reshape(B, w)
+            h += _linear(context, out, b_context)
+            self._feed_forward_many(h, *feed_forward)
         h = _of_norms(h, *self._head)
-        if self._lead is not None:
-            h += self._lead[1][point]
+        if self._anchors is not None:
+            h += self._anchors[1][anchor]
         return self._bounded(h)
 
-    def _forth_many(self, h, W, b, W2):
+    def _feed_forward_many(self, h, W, b, W2):
         hidden = _of_norms(h, W, b)
         h += np.maximum(hidden, ZERO, out=hidden) @ W2
+
+    def _bounded(self, h):
+        """The next input from the output of the last linear layer, in place."""
+        h = self._output(h)
+        h *= HALF
+        h += HALF
+        for later, earlier, step in self._lags:
+            start = h[..., earlier]
+            low, high = np.maximum(start - step, 0), np.minimum(start + step, 1)
+            h[..., later] = np.minimum(np.maximum(h[..., later], low), high)
+        return h
+
+    def _budget_part(self, budget):
+        """What the budget adds, of shape (m,), or (B, m) for an array of budgets."""
+        if isinstance(budget, np.ndarray):
+            each, where = np.unique(budget, return_inverse=True)
+            return np.array([self._budget_part(one) for one in each.tolist()])[where]
+        part = self._budgets.get(budget)
+        if part is None:
+            part = self._of_budgets(np.array([budget]))[0].astype(self.dtype)
+            if len(self._budgets) < _MEMO:
+                self._budgets[budget] = part
+        return part
 
     def _of_budgets(self, budgets):
         """What each adds to the state."""

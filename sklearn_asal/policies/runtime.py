@@ -1,33 +1,19 @@
-"""A policy at deployment: the function of its network, in NumPy and without torch."""
-
-import threading
+"""A policy at deployment: what all runtimes share."""
 
 import numpy as np
 
 from .architecture import check_weights, complete
 
-EPSILON = 1e-5  # of torch's LayerNorm
-_MEMO = 1024  # budgets remembered at most
-# Beyond this a float32 network may overflow, and no policy has seen the like anyway.
+#: Beyond this a float32 network may overflow, and no policy has seen the like anyway.
 LARGEST = 1e6
-# As arrays: NumPy takes half a microsecond to make one of a plain number.
-ZERO, HALF, ONE, MINUS_ONE = np.array([0, 0.5, 1, -1], np.float32)[:, None]
-
-
-def _clip(h):
-    np.maximum(h, MINUS_ONE, out=h)
-    return np.minimum(h, ONE, out=h)
-
-
-_OUTPUTS = {"clip": _clip, "tanh": np.tanh}
 
 
 class Runtime:
     """The next input from observations and remaining budget, for one policy.
 
-    A kind of network each has a class of its own, made by
-    :func:`~sklearn_asal.policies.architecture.build_runtime`. What belongs to one observation
-    alone can be kept, see :class:`Tokens`. Safe to share between threads.
+    A kind of network has a runtime of its own, or else that of torch; see
+    :func:`~sklearn_asal.policies.registry.load_runtime`. What belongs to one observation alone
+    can be kept, see :class:`Tokens`. Safe to share between threads.
 
     Parameters
     ----------
@@ -42,6 +28,7 @@ class Runtime:
     ----------
     n_features : int
     safe : bool
+    dtype : dtype
     token_width : int
         Numbers kept of each observation.
     batch : int
@@ -56,22 +43,43 @@ class Runtime:
     batch = 256  # larger ones fall out of the cache
 
     def __init__(self, architecture, weights, dtype=np.float32):
-        full = complete(architecture)
-        check_weights(full, weights)
-        self.n_features, self.safe = full["n_features"], bool(full["safe"])
-        self._width, self._hidden, self._heads = (
-            full[key] for key in ("embedding", "hidden", "heads")
-        )
+        self.architecture = complete(architecture)
+        check_weights(self.architecture, weights)
+        self.n_features, self.safe = (self.architecture[key] for key in ("n_features", "safe"))
+        self.safe = bool(self.safe)
         self.dtype = np.dtype(dtype)
-        self._output, self._lags = _OUTPUTS[full["output"]], full["lags"]
-        self._by_root = full["pooling"] == "sqrt"
-        weights = {name: np.asarray(value, np.float64) for name, value in weights.items()}
-        self._fold(full, weights)
-        # Those of training at once; a campaign meets each but one time.
-        budgets = np.arange(1.0, 1 + min(full["max_budget"], _MEMO))
-        parts = self._of_budgets(budgets).astype(self.dtype)
-        self._budgets = dict(zip(budgets.tolist(), parts, strict=True))
-        self._local = threading.local()
+
+    def rows(self, X, y, margin=None, largest=np.inf):
+        """Observations as one array.
+
+        Parameters
+        ----------
+        X : ndarray of shape (..., n_features)
+            Inputs of the unit cube.
+        y, margin : ndarray of shape (...,)
+            Outputs and, for a safe policy, margins at unit scale.
+        largest : float
+            Numbers beyond it count as that.
+
+        Returns
+        -------
+        ndarray of shape (1, ..., width)
+        """
+        raise NotImplementedError
+
+    def tokens(self, rows):
+        """What depends on an observation alone.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (1, n, width)
+            From :meth:`rows`.
+
+        Returns
+        -------
+        ndarray of shape (1, n, token_width)
+        """
+        raise NotImplementedError
 
     def decide(self, budget, tokens):
         """The next input of one campaign.
@@ -80,7 +88,7 @@ class Runtime:
         ----------
         budget : float
             Queries left, this one included.
-        tokens : ndarray of shape (n_encoders, n, token_width)
+        tokens : ndarray of shape (1, n, token_width)
             From :meth:`tokens`.
 
         Returns
@@ -97,7 +105,7 @@ class Runtime:
         ----------
         budget : float or ndarray of shape (B,)
             Queries left, this one included.
-        rows : ndarray of shape (n_encoders, B, n, width)
+        rows : ndarray of shape (1, B, n, width)
             From :meth:`rows`.
         mask : bool ndarray of shape (B, n), optional
             True where an observation is real, False for padding.
@@ -127,32 +135,11 @@ class Runtime:
         """
         return self.decide_many(budget, self.rows(X, y, margin), mask)
 
-    def _bounded(self, h):
-        """The next input from what the head says, in place."""
-        h = self._output(h)
-        h *= HALF
-        h += HALF
-        for later, earlier, step in self._lags:
-            start = h[..., earlier]
-            low, high = np.maximum(start - step, 0), np.minimum(start + step, 1)
-            h[..., later] = np.minimum(np.maximum(h[..., later], low), high)
-        return h
-
-    def _budget_part(self, budget):
-        """What the budget adds, of shape (m,), or (B, m) for an array of budgets."""
-        if isinstance(budget, np.ndarray):
-            each, where = np.unique(budget, return_inverse=True)
-            return np.array([self._budget_part(one) for one in each.tolist()])[where]
-        part = self._budgets.get(budget)
-        if part is None:
-            part = self._of_budgets(np.array([budget]))[0].astype(self.dtype)
-            if len(self._budgets) < _MEMO:
-                self._budgets[budget] = part
-        return part
-
 
 class Tokens:
     """Tokens of one growing list of observations, computed once each.
+
+    Not to be used by two threads at once.
 
     Parameters
     ----------
@@ -161,22 +148,25 @@ class Tokens:
 
     def __init__(self, runtime):
         self.runtime = runtime
-        self.lock = threading.Lock()
         self._rows = self._tokens = None
         self._n = 0
 
     def __call__(self, rows):
-        """Tokens of ``rows``, see ``tokens`` of the runtime; the leading ones known are taken over.
+        """Tokens of a list of observations; the leading ones known are taken over.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (1, n, width)
+            From ``rows`` of the runtime.
 
         Returns
         -------
-        ndarray of shape (n_encoders, n, token_width)
-            A later call may overwrite it. Threads have to hold ``lock`` from the call until
-            they are done with it.
+        ndarray of shape (1, n, token_width)
+            A later call may overwrite it.
         """
-        E, n, width = rows.shape
+        _, n, width = rows.shape
         if self._rows is None or self._rows.shape[1] < n:
-            self._grow(E, 2 * n, width)
+            self._grow(2 * n, width)
         known = min(self._n, n)
         same = rows[:, :known] == self._rows[:, :known]
         if not same.all():
@@ -188,22 +178,52 @@ class Tokens:
             self._n = n
         return self._tokens[:, :n]
 
-    def _grow(self, E, capacity, width):
+    def _grow(self, capacity, width):
         old, n, dtype = (self._rows, self._tokens), self._n, self.runtime.dtype
-        self._rows = np.empty((E, capacity, width), dtype)
-        self._tokens = np.empty((E, capacity, self.runtime.token_width), dtype)
+        self._rows = np.empty((1, capacity, width), dtype)
+        self._tokens = np.empty((1, capacity, self.runtime.token_width), dtype)
         if n:
             self._rows[:, :n], self._tokens[:, :n] = old[0][:, :n], old[1][:, :n]
 
 
 def clipped(rows, largest, dtype):
-    """Numbers beyond ``largest`` count as that."""
+    """Numbers of limited size.
+
+    Parameters
+    ----------
+    rows : ndarray
+        Overwritten.
+    largest : float
+        Numbers beyond it count as that.
+    dtype : dtype
+        Of the result.
+
+    Returns
+    -------
+    ndarray
+    """
     np.minimum(np.maximum(rows, -largest, out=rows), largest, out=rows)
     return rows.astype(dtype)
 
 
 def told_budget(header, left, n_observed):
-    """The budget that a policy is told."""
+    """The budget that a policy is told.
+
+    Parameters
+    ----------
+    header : dict
+        Of the policy.
+    left : float or None
+        Queries left, this one included; None where that is not stated.
+    n_observed : int
+        Number of observations.
+
+    Returns
+    -------
+    float
+        From 1 to the policy's ``max_budget``: a longer campaign goes through its plan in slow
+        motion, and one of unstated length is planned as in training.
+    """
     longest, n_init = header["max_budget"], header.get("n_init", 1)
     if left is None:
         # The number that training had left at this many observations.

@@ -4,25 +4,39 @@ A surrogate is a scikit-learn estimator with ``fit(X, y)``, where inputs fill th
 and values are of unit scale, and ``predict(X) -> mean, std`` of a measurement, noise
 included. The same data have to give the same model. Optional methods are
 
-``predict_gradient(x)``
-    Without it proposals are not refined.
 ``covariance(A, B)``
     Needed for variance reduction.
 ``condition(X, y)``
     Other data, the same hyperparameters. Points proposed but not yet measured enter by it;
     without it, by ``fit``.
-``predict_members(X)`` and ``predict_members_gradient(x)``
-    Moments of each member of a mixture, for safety probabilities that are exact. Without
-    the second, proposals are not refined under limits.
+``predict_members(X)``
+    Moments of each member of a mixture, for safety probabilities that are exact.
+``probability_of_positive(X)``
+    Of a mixture whose members have other weights.
+``update(X, y)``
+    As ``fit``, but quick where the data begin with those of the call before; the querier keeps
+    the model between queries, then.
+``variance_reduction(X, reference, weights)`` and ``probability_at(reference)``
+    Quicker ways to what follows from ``covariance`` and ``predict``.
 
-Those here have them all.
+``ExactGP``, ``SparseGP`` and ``MixtureGP`` have them all. ``RegressorSurrogate`` and
+``GPyTorchSurrogate`` make surrogates of models of other packages, and ``as_surrogate`` of
+whatever may be one.
 """
 
+from .adapters import SURROGATES, GPyTorchSurrogate, RegressorSurrogate, as_surrogate
+from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
 from .sparse import SparseGP
 
-__all__ = ["SURROGATES", "ExactGP", "MixtureGP", "SparseGP"]
-
-#: What queriers call them.
-SURROGATES = {"exact": ExactGP, "sparse": SparseGP, "mixture": MixtureGP}
+__all__ = [
+    "SURROGATES",
+    "EnsembleGP",
+    "ExactGP",
+    "GPyTorchSurrogate",
+    "MixtureGP",
+    "RegressorSurrogate",
+    "SparseGP",
+    "as_surrogate",
+]

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.linalg import lapack
 
-from .expansion import Expansion, check_data
+from .expansion import Expansion
+from .kernels import squared_differences
 from .likelihood import (
     JITTER,
     Prior,
@@ -12,9 +13,10 @@ from .likelihood import (
     exact_likelihood,
     inverse_cholesky,
     maximise,
-    squared_differences,
     with_prior,
 )
+from .settings import own_settings
+from .validation import check_data
 
 
 class ExactGP(Expansion):
@@ -65,6 +67,7 @@ class ExactGP(Expansion):
         self.warm_start = warm_start
         self.max_iter = max_iter
 
+    @own_settings()
     def fit(self, X, y):
         """Choose hyperparameters and condition on the data.
 

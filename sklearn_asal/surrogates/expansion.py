@@ -5,6 +5,10 @@ from scipy.linalg.blas import dtrmm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .kernels import rbf
+from .settings import own_settings
+from .validation import check_data, check_rows
+
 # Rows predicted at a time: their kernel with 100 centres fits in a core's cache.
 _ROWS = 1024
 
@@ -36,6 +40,7 @@ class Expansion(BaseEstimator):
         self.factors_ = np.array(factors)
         return self
 
+    @own_settings()
     def condition(self, X, y):
         """Take other data, with the hyperparameters that ``fit`` chose.
 
@@ -50,12 +55,14 @@ class Expansion(BaseEstimator):
 
         Raises
         ------
+        sklearn.exceptions.NotFittedError
         ValueError
             Invalid data.
         """
         X, y = check_data(X, y)
         return self._condition(self._checked(X), y)
 
+    @own_settings()
     def predict(self, X):
         """Mean and standard deviation of a measurement, noise included.
 
@@ -67,6 +74,12 @@ class Expansion(BaseEstimator):
         Returns
         -------
         mean, std : ndarray of shape (n,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+        ValueError
+            Invalid X.
         """
         X = self._checked(X)
         mean, std = np.empty((2, len(X)))
@@ -76,6 +89,7 @@ class Expansion(BaseEstimator):
             np.sqrt(variance, out=std[rows])
         return mean, std
 
+    @own_settings()
     def predict_members(self, X):
         """Mean and standard deviation of a measurement for each member, noise included.
 
@@ -86,10 +100,17 @@ class Expansion(BaseEstimator):
         Returns
         -------
         means, stds : ndarray of shape (n_members, n)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+        ValueError
+            Invalid X.
         """
         means, variances = self._moments(self._checked(X))
         return means, np.sqrt(variances)
 
+    @own_settings()
     def covariance(self, A, B):
         """Covariance of noise-free values at two sets of points.
 
@@ -101,8 +122,14 @@ class Expansion(BaseEstimator):
         Returns
         -------
         covariance : ndarray of shape (n, k)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+        ValueError
+            Invalid A or B.
         """
-        A, B = self._checked(A), self._checked(B)
+        A, B = self._checked(A, "A"), self._checked(B, "B")
         total = np.zeros((len(A), len(B)))
         means = []
         for b in range(len(self.weights_)):
@@ -113,59 +140,9 @@ class Expansion(BaseEstimator):
         mA, mB = (np.array(part) - np.mean(part, axis=0) for part in zip(*means, strict=True))
         return (total + mA.T @ mB) / len(self.weights_)
 
-    def predict_gradient(self, x):
-        """Mean and standard deviation at one point, and their gradients.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        mean, std : float
-        mean_gradient, std_gradient : ndarray of shape (n_features,)
-        """
-        means, stds, d_means, d_stds = self.predict_members_gradient(x)
-        mean, variance = _mixed(means, np.square(stds))
-        d_variances = stds[:, None] * d_stds + (means - mean)[:, None] * d_means  # half of it
-        std = np.sqrt(variance)
-        return float(mean), float(std), d_means.mean(axis=0), d_variances.mean(axis=0) / std
-
-    def predict_members_gradient(self, x):
-        """Mean and standard deviation of each member at one point, and their gradients.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        means, stds : ndarray of shape (n_members,)
-        mean_gradients, std_gradients : ndarray of shape (n_members, n_features)
-        """
-        difference = self.centres_ - x
-        precision = self.lengthscale_**-2.0
-        k = np.exp(-0.5 * precision @ np.square(difference).T)
-        k *= np.square(self.signal_std_)[:, None]
-        d_k = (k[:, None, :] * precision[:, :, None]) * difference.T  # (n_members, n_features, m)
-        means = np.einsum("bm,bm->b", self.weights_, k)
-        d_means = np.einsum("bm,bdm->bd", self.weights_, d_k)
-        explained = self.factors_ @ k[:, :, None]
-        d_explained = self.factors_ @ d_k.transpose(0, 2, 1)
-        noise = np.square(self.noise_std_)
-        latent = np.square(self.signal_std_) - np.square(explained).sum(axis=(1, 2))
-        stds = np.sqrt(noise + np.maximum(latent, 0.0))
-        return means, stds, d_means, -(explained * d_explained).sum(axis=1) / stds[:, None]
-
-    def _checked(self, X):
+    def _checked(self, X, name="X"):
         check_is_fitted(self, "centres_")
-        X = _finite(X, "X", 2)
-        if X.shape[1] != self.centres_.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} was fitted on "
-                f"{self.centres_.shape[1]}."
-            )
-        return X
+        return check_rows(self, X, name, self.centres_.shape[1])
 
     def _moments(self, X):
         means, explained = np.empty((2, len(self.weights_), len(X)))
@@ -180,42 +157,12 @@ class Expansion(BaseEstimator):
         return means, np.maximum(latent, 0.0) + np.square(self.noise_std_)[:, None]
 
     def _kernel(self, b, A, B):
-        # Minus half the squared distance, as one product; measured from the middle of the cube
-        # its terms cancel least.
-        A = (A - 0.5) / self.lengthscale_[b]
-        B = (B - 0.5) / self.lengthscale_[b]
-        halves = [-0.5 * np.einsum("ij,ij->i", C, C)[:, None] for C in (A, B)]
-        A = np.hstack([A, halves[0], np.ones_like(halves[0])])
-        B = np.hstack([B, np.ones_like(halves[1]), halves[1]])
-        k = A @ B.T
-        np.minimum(k, 0.0, out=k)
-        np.exp(k, out=k)
-        k *= self.signal_std_[b] ** 2
-        return k
+        kernel = rbf(A, B, self.lengthscale_[b])
+        kernel *= self.signal_std_[b] ** 2
+        return kernel
 
 
 def _mixed(means, variances):
     """Moments of a mixture with equal weights; the first axis runs over its members."""
     mean = means.mean(axis=0)
     return mean, variances.mean(axis=0) + np.square(means - mean).mean(axis=0)
-
-
-def check_data(X, y):
-    """Validate training data; float64 arrays of shape ``(n, n_features)`` and ``(n,)``."""
-    X, y = _finite(X, "X", 2), _finite(y, "y", 1)
-    if len(X) != len(y) or len(X) == 0:
-        raise ValueError(
-            f"X and y must have one row for each observation, at least one; X has {len(X)}, y has "
-            f"{len(y)}."
-        )
-    return X, y
-
-
-def _finite(data, name, ndim):
-    # scikit-learn's own checks take as long as three evaluations of the likelihood.
-    array = np.asarray(data, dtype=np.float64)
-    if array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity; remove such rows.")
-    return array

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.optimize import minimize
 
+from .kernels import rbf_of_squares
+
 # Share of the signal variance on the diagonal: with it the Cholesky factorisation of a few
 # thousand points succeeds in float64, whatever the hyperparameters.
 JITTER = 1e-8
@@ -49,25 +51,59 @@ class Prior:
         self.std = np.array([width] * n_features + [self.signal[1], self.noise[1]])
 
     def __call__(self, theta):
-        """Logarithm of the density up to a constant, and its gradient."""
+        """Logarithm of the density up to a constant, and its gradient.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_features + 2,)
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (n_features + 2,)
+        """
         distance = (theta - self.mean) / self.std
         return -0.5 * distance @ distance, -distance / self.std
 
 
-def squared_differences(A, B):
-    """Squared differences of all pairs of rows by feature, ``(n_features, len(A) * len(B))``."""
-    return np.square(A.T[:, :, None] - B.T[:, None, :]).reshape(A.shape[1], -1)
-
-
 def covariance(theta, squares, n):
-    """Noise-free covariance matrix of ``n`` rows, without jitter."""
-    kernel = np.exp(-0.5 * np.exp(-2.0 * theta[:-2]) @ squares).reshape(n, -1)
+    """Noise-free covariance matrix, without jitter.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_features + 2,)
+    squares : ndarray of shape (n_features, n * k)
+        From :func:`~sklearn_asal.surrogates.kernels.squared_differences`.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    covariance : ndarray of shape (n, k)
+    """
+    kernel = rbf_of_squares(squares, np.exp(theta[:-2]), n)
     kernel *= np.exp(2.0 * theta[-2])
     return kernel
 
 
 def cholesky(matrix, diagonal):
-    """Lower Cholesky factor, in Fortran order, of a symmetric matrix plus a diagonal."""
+    """Cholesky factor of a symmetric matrix plus a diagonal.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+    diagonal : float
+
+    Returns
+    -------
+    L : ndarray of shape (n, n)
+        Lower triangular, in Fortran order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The sum is not positive definite.
+    """
     K = matrix.copy()
     K.flat[:: len(K) + 1] += diagonal
     # The transpose of a symmetric matrix is itself, in the order that LAPACK works in.
@@ -78,7 +114,16 @@ def cholesky(matrix, diagonal):
 
 
 def inverse_cholesky(L):
-    """Inverse of a lower triangular factor."""
+    """Inverse of a lower triangular factor.
+
+    Parameters
+    ----------
+    L : ndarray of shape (n, n)
+
+    Returns
+    -------
+    inverse : ndarray of shape (n, n)
+    """
     return lapack.dtrtri(L, lower=1)[0]
 
 
@@ -89,7 +134,7 @@ def exact_likelihood(theta, squares, y):
     ----------
     theta : ndarray of shape (n_features + 2,)
     squares : ndarray of shape (n_features, n * n)
-        From :func:`squared_differences`.
+        From :func:`~sklearn_asal.surrogates.kernels.squared_differences`.
     y : ndarray of shape (n,)
 
     Returns
@@ -127,11 +172,30 @@ class SparseFactors:
     cross : ndarray of shape (n_features, m * n)
         Of inducing points and inputs.
     y : ndarray of shape (n,)
+
+    Attributes
+    ----------
+    signal, noise : float
+        Variances, the latter with jitter.
+    Kmm, Kmn : ndarray of shape (m, m) and (m, n)
+        Covariances of inducing points, and of these and inputs.
+    L : ndarray of shape (m, m)
+        Cholesky factor of ``Kmm`` with jitter.
+    A : ndarray of shape (m, n)
+        ``Kmn`` whitened by ``L``.
+    AA : ndarray of shape (m, m)
+        ``A @ A.T``.
+    LB : ndarray of shape (m, m)
+        Cholesky factor of ``AA`` plus noise.
+    Ay, beta : ndarray of shape (m,)
+        ``A @ y``, and the same divided by the matrix that ``LB`` factorises.
     """
 
     def __init__(self, theta, inner, cross, y):
         m = round(inner.shape[1] ** 0.5)
         self.signal, self.noise = np.exp(2.0 * theta[-2:])
+        # As in the exact likelihood, so that without noise there is a factorisation, too.
+        self.noise += JITTER * self.signal
         self.Kmm = covariance(theta, inner, m)
         self.Kmn = covariance(theta, cross, m)
         self.L = cholesky(self.Kmm, JITTER * self.signal)
@@ -178,12 +242,27 @@ def sparse_bound(theta, inner, cross, y):
     d_lengthscale = np.exp(-2.0 * theta[:-2]) * (cross @ d_cross.ravel() - inner @ d_inner.ravel())
     d_signal = 2.0 * (d_cross.sum() - d_inner.sum() - jitter) - n * signal / noise
     spread = noise * np.square(inverse_cholesky(LB)).sum()
-    d_noise = noise * (alpha @ alpha) - (n - m + spread) + lost / noise
-    return value, np.concatenate([d_lengthscale, [d_signal, d_noise]])
+    d_total = noise * (alpha @ alpha) - (n - m + spread) + lost / noise
+    share = JITTER * signal / noise  # of the jitter in the noise
+    d_last = [d_signal + share * d_total, (1.0 - share) * d_total]
+    return value, np.concatenate([d_lengthscale, d_last])
 
 
 def with_prior(likelihood, prior):
-    """``objective(theta) -> value, gradient``, the sum of both; ``prior`` may be None."""
+    """Log likelihood plus log prior.
+
+    Parameters
+    ----------
+    likelihood : callable
+        ``likelihood(theta) -> value, gradient``.
+    prior : Prior or None
+        None stands for a flat one.
+
+    Returns
+    -------
+    objective : callable
+        ``objective(theta) -> value, gradient``.
+    """
     if prior is None:
         return likelihood
 

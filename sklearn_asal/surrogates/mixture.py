@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.utils import check_scalar
 
 from .exact import ExactGP
-from .expansion import check_data
-from .likelihood import Prior, exact_likelihood, squared_differences, with_prior
+from .kernels import squared_differences
+from .likelihood import Prior, exact_likelihood, with_prior
+from .settings import own_settings
+from .validation import check_data
 
 _DECAY, _DECAY_SQUARE, _TINY = 0.9, 0.999, 1e-8
 
@@ -50,6 +52,7 @@ class MixtureGP(ExactGP):
         self.prior = prior
         self.random_state = random_state
 
+    @own_settings()
     def fit(self, X, y):
         """Tune all members and condition them on the data.
 

@@ -4,18 +4,25 @@ from numbers import Integral
 
 import numpy as np
 from scipy.linalg import lapack
+from sklearn.cluster import KMeans
 from sklearn.utils import check_scalar
 
-from .expansion import Expansion, check_data
+from .expansion import Expansion
+from .kernels import squared_differences
 from .likelihood import (
     Prior,
     SparseFactors,
     inverse_cholesky,
     maximise,
     sparse_bound,
-    squared_differences,
     with_prior,
 )
+from .settings import own_settings
+from .threads import one_openmp_thread
+from .validation import check_data
+
+# Distance, as a share of the spread of the inputs, below which rows count as equal.
+_SAME = 1e-6
 
 
 class SparseGP(Expansion):
@@ -55,6 +62,7 @@ class SparseGP(Expansion):
         self.n_restarts = n_restarts
         self.max_iter = max_iter
 
+    @own_settings()
     def fit(self, X, y):
         """Choose inducing points and hyperparameters and condition on the data.
 
@@ -83,12 +91,14 @@ class SparseGP(Expansion):
         self.theta_, self.objective_ = maximise(
             objective, X.shape[1], y, n_restarts=self.n_restarts, max_iter=self.max_iter
         )
-        return self._condition(X, y)
+        return self._set_factors(centres, SparseFactors(self.theta_, inner, cross, y))
 
     def _condition(self, X, y):
         centres = cluster_centres(X, self.n_inducing)
         inner, cross = squared_differences(centres, centres), squared_differences(centres, X)
-        part = SparseFactors(self.theta_, inner, cross, y)
+        return self._set_factors(centres, SparseFactors(self.theta_, inner, cross, y))
+
+    def _set_factors(self, centres, part):
         weights = lapack.dtrtrs(part.L, part.beta, lower=1, trans=1)[0]
         # What the data tell about the inducing values, the identity less noise * B^-1, is
         # positive semi-definite, so it has a square root.
@@ -101,33 +111,28 @@ class SparseGP(Expansion):
         return self._set(centres, self.theta_[None], [weights], [factor])
 
 
-def cluster_centres(X, n_clusters, max_iter=20):
-    """Centres of k-means, from starting points far from each other; the same at each call.
+def cluster_centres(X, n_clusters):
+    """Centres of k-means; the same for the same rows, in whatever order.
 
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
     n_clusters : int
-    max_iter : int, default=20
 
     Returns
     -------
     centres : ndarray of shape (min(n_clusters, n_distinct), n_features)
+        With no more distinct rows than clusters, these.
     """
-    distinct = np.unique(X, axis=0)
-    if len(distinct) <= n_clusters:
-        return distinct
-    chosen = [np.square(X - X.mean(axis=0)).sum(axis=1).argmin()]
-    gap = np.inf
-    for _ in range(n_clusters - 1):
-        gap = np.minimum(gap, np.square(X - X[chosen[-1]]).sum(axis=1))
-        chosen.append(gap.argmax())
-    centres, before = X[chosen], None
-    for _ in range(max_iter):
-        nearest = np.square(X[:, None] - centres).sum(axis=2).argmin(axis=1)
-        if before is not None and (nearest == before).all():
-            break
-        before = nearest
-        for j in np.unique(nearest):  # a centre that loses all its points stays
-            centres[j] = X[nearest == j].mean(axis=0)
-    return centres
+    X = X[np.lexsort(X.T)]
+    spread = np.ptp(X, axis=0).max()
+    # Rows that k-means might take for the same count as such.
+    steps = np.round((X - X.min(axis=0)) / (_SAME * spread or 1.0))
+    _, first, counts = np.unique(steps, axis=0, return_index=True, return_counts=True)
+    X = X[first]
+    if len(X) <= n_clusters:
+        return X
+    clustering = KMeans(n_clusters, n_init=1, random_state=0)
+    # Several threads add up in any order.
+    with one_openmp_thread():
+        return clustering.fit(X, sample_weight=counts).cluster_centers_

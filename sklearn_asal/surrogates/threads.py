@@ -1,6 +1,7 @@
 """One thread for linear algebra, and the previous number afterwards."""
 
 import functools
+import os
 import threading
 
 from threadpoolctl import ThreadpoolController
@@ -10,7 +11,21 @@ from threadpoolctl import ThreadpoolController
 _libraries = functools.cache(
     lambda: tuple(ThreadpoolController().select(user_api="blas").lib_controllers)
 )
-_lock = threading.Lock()
+_openmp = functools.cache(lambda: ThreadpoolController().select(user_api="openmp"))
+
+
+class _Cap:
+    """The numbers of threads that were found, and the lock of whoever capped them."""
+
+    def __init__(self):
+        self.lock, self.found = threading.Lock(), []
+
+    def put_back(self):
+        for library, number in self.found:
+            library.set_num_threads(number)
+
+
+_cap = _Cap()
 
 
 class one_thread:
@@ -21,24 +36,48 @@ class one_thread:
 
     With most libraries the number belongs to the process. So one at a time sets it
     and puts it back, in the same thread, as threadpoolctl demands. Others inside
-    meanwhile leave it alone: they would take the cap for what the user had set.
+    meanwhile leave it alone: they would take the cap for what the user had set. A
+    forked process starts without the cap.
     """
 
     def __enter__(self):
-        self._capped, self._first = [], _lock.acquire(blocking=False)
+        self._cap = _cap
+        self._first = self._cap.lock.acquire(blocking=False)
         if self._first:
             try:
                 for library in _libraries():
                     number = library.get_num_threads()
                     if number != 1:
+                        # Noted before it is changed: a fork may come in between.
+                        self._cap.found.append((library, number))
                         library.set_num_threads(1)
-                        self._capped.append((library, number))
             except BaseException:
                 self.__exit__()
                 raise
 
     def __exit__(self, *error):
         if self._first:
-            for library, number in self._capped:
-                library.set_num_threads(number)
-            _lock.release()
+            self._cap.put_back()
+            self._cap.found.clear()
+            self._cap.lock.release()
+
+
+def one_openmp_thread():
+    """Cap OpenMP at one thread; its number belongs to the calling thread.
+
+    Returns
+    -------
+    context manager
+    """
+    return _openmp().limit(limits=1)
+
+
+def _start_anew():
+    # The thread that would have put the numbers back is not in the child.
+    global _cap
+    _cap.put_back()
+    _cap = _Cap()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)

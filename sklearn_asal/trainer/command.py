@@ -2,8 +2,6 @@
 
 import argparse
 import dataclasses
-import inspect
-import re
 import typing
 
 from .._arguments import positive, positive_number
@@ -37,24 +35,12 @@ def add_arguments(train):
     train.add_argument("--validate-every", type=positive, help="steps; default: 50")
     train.add_argument("--validation-tasks", type=positive, help="default: 256")
     group = train.add_argument_group("fields of the preset, by default the preset's")
-    told = _descriptions()
     for field in dataclasses.fields(Preset):
         if field.name != "name":
-            _add_field(group, field, told.get(field.name))
+            _add_field(group, field)
 
 
-def _descriptions():
-    """What the documentation of ``Preset`` says of each field, for a terminal."""
-    text = inspect.cleandoc(Preset.__doc__)
-    told = {}
-    for names, about in re.findall(r"^(\w[\w, ]*?)(?: : .*)?\n((?: {4}.*\n?)+)", text, re.M):
-        about = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", " ".join(about.split()))
-        about = about.replace("``", "").replace("%", "%%")
-        told |= dict.fromkeys(names.split(", "), about)
-    return told
-
-
-def _add_field(group, field, about):
+def _add_field(group, field):
     flag = "--" + field.name.replace("_", "-")
     kinds = typing.get_args(field.type) or (field.type,)
     if field.type is bool:
@@ -65,7 +51,7 @@ def _add_field(group, field, about):
         options = {"type": _lags, "metavar": "LATER:EARLIER:STEP,..."}
     else:
         options = {"type": field.type, "metavar": field.type.__name__.upper()}
-    group.add_argument(flag, help=about, **options)
+    group.add_argument(flag, help=field.metadata["help"].replace("%", "%%"), **options)
 
 
 def _distribution(parse):

@@ -8,17 +8,37 @@ from torch import distributed
 
 
 def n_ranks():
-    """Number of processes that train together."""
+    """Number of processes that train together.
+
+    Returns
+    -------
+    int
+    """
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def rank():
-    """Number of this process among them."""
+    """Number of this process among those that train together.
+
+    Returns
+    -------
+    int
+    """
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
-def agree(value):
-    """Rank 0's value, on every rank."""
+def broadcast(value):
+    """Rank 0's value, on every rank.
+
+    Parameters
+    ----------
+    value : object
+        Picklable.
+
+    Returns
+    -------
+    object
+    """
     if n_ranks() == 1:
         return value
     values = [value]
@@ -27,7 +47,17 @@ def agree(value):
 
 
 def gather(value):
-    """List of every rank's value."""
+    """Every rank's value, on every rank.
+
+    Parameters
+    ----------
+    value : object
+        Picklable.
+
+    Returns
+    -------
+    list of object
+    """
     values = [value]
     if n_ranks() > 1:
         values = [None] * n_ranks()
@@ -36,7 +66,17 @@ def gather(value):
 
 
 def mean(tensor):
-    """Mean of a tensor over the ranks."""
+    """Mean of a tensor over the ranks.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Overwritten where there are several.
+
+    Returns
+    -------
+    Tensor
+    """
     if n_ranks() == 1:
         return tensor
     distributed.all_reduce(tensor)

@@ -5,17 +5,19 @@ import torch
 from .objectives import objective
 from .references import reachable
 from .simulator import draw_tasks, simulate
+from .threads import one_torch_thread
 
 CHUNK = 250
 
 
 @torch.inference_mode()
+@one_torch_thread()
 def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
     """Roll a policy out on tasks it has never seen.
 
     Parameters
     ----------
-    network : PolicyNetwork, ReaderNetwork or Querying
+    network : TransformerNetwork, ReaderNetwork or Querying
     preset : Preset
         What the tasks are drawn from.
     n_tasks : int, default=2000
@@ -36,6 +38,7 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         noise-free function on uniform test points (for a safe policy on those with q >= 0).
     """
     generator = torch.Generator(network_device(network)).manual_seed(seed)
+    draws = dict(generator=generator, device=generator.device, dtype=torch.float32)
     chunk = getattr(network, "chunk", CHUNK)
     scores, unsafe, border, errors = [], [], [], []
     for start in range(0, n_tasks, chunk):
@@ -52,7 +55,7 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
     for start in range(0, n_rmse, chunk):
         n = min(chunk, n_rmse - start)
         tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
-        x = torch.rand((n, n_test, preset.n_features), generator=generator, device=generator.device)
+        x = torch.rand((n, n_test, preset.n_features), **draws)
         errors.append(_test_rmse(simulate(network, tasks), tasks, reachable(x, preset.lags)))
     scores = torch.cat(scores)
     return {
@@ -65,7 +68,17 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
 
 
 def network_device(network):
-    """The device of a module's parameters; what is no module is on the CPU."""
+    """The device of a network.
+
+    Parameters
+    ----------
+    network : torch.nn.Module or Querying
+
+    Returns
+    -------
+    torch.device
+        Of a module's parameters; of anything else the CPU.
+    """
     is_module = isinstance(network, torch.nn.Module)
     return next(network.parameters()).device if is_module else torch.device("cpu")
 

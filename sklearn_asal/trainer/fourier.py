@@ -44,8 +44,19 @@ class FourierFunctions:
         )
         return part
 
-    def beside(self, other):
-        """Each function together with one of as many others; values have a last axis of two."""
+    def paired(self, other):
+        """Pairs of functions, evaluated in one call.
+
+        Parameters
+        ----------
+        other : FourierFunctions
+            As many.
+
+        Returns
+        -------
+        FourierFunctions
+            Its values have a last axis of two.
+        """
         pair = object.__new__(FourierFunctions)
         pair.a, pair.b = torch.cat([self.a, other.a], 2), torch.cat([self.b, other.b], 2)
         pair.weight = torch.cat([F.pad(self.weight, (0, 1)), F.pad(other.weight, (1, 0))], 1)
@@ -53,7 +64,16 @@ class FourierFunctions:
         return pair
 
     def __call__(self, x):
-        """Evaluate, ``(K, n, D) -> (K, n)``."""
+        """Evaluate.
+
+        Parameters
+        ----------
+        x : Tensor of shape (K, n, D)
+
+        Returns
+        -------
+        Tensor of shape (K, n)
+        """
         features = torch.cos(torch.baddbmm(self.b, x, self.a))
         return torch.bmm(features, self.weight).squeeze(-1) - self.mean[:, None]
 

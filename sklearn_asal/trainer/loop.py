@@ -1,4 +1,4 @@
-"""The training loop: simulate, ascend, validate, keep the best, survive."""
+"""The training loop: simulate, update, validate, keep the best, survive."""
 
 import contextlib
 import copy
@@ -12,20 +12,24 @@ from pathlib import Path
 
 import joblib
 import torch
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+from tqdm import tqdm
 
 from .. import __version__
-from ..policies.checkpoint import load_policy, save_policy
-from .distributed import agree, gather, n_ranks, rank
+from ..policies.checkpoint import save_policy
+from ..policies.registry import load_policy
+from .distributed import broadcast, gather, n_ranks, rank
 from .evaluate import evaluate
 from .presets import Preset
 from .priors import TOTAL_VARIANCE
-from .step import Supply, make_step
+from .step import TaskStream, make_step
+from .threads import one_torch_thread
 
 # Never the seed of a training run or of a final evaluation.
 VALIDATION_SEED = 20_260_000
 MAX_SKIPPED = 10
-# Steps between two looks at a GPU's results, which wait for it.
-LOOK_EVERY = 25
+# Steps after which results are read from a GPU, which has to be waited for.
+READ_EVERY = 25
 # A fall of the validation objective by this much is a collapse, not noise.
 COLLAPSE = 0.15
 # What a checkpoint holds besides weights, preset and generator.
@@ -49,7 +53,21 @@ class TrainingError(RuntimeError):
 
 
 def usable_device(name):
-    """A torch device that can be computed on, or an error that says why not."""
+    """A device that can be computed on.
+
+    Parameters
+    ----------
+    name : str or torch.device
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    TrainingError
+        There is none of this name, or it cannot be used.
+    """
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)
@@ -60,6 +78,17 @@ def usable_device(name):
 
 def read_state(folder, device="cpu"):
     """The last checkpoint of a run.
+
+    Parameters
+    ----------
+    folder : path-like
+        Of the run.
+    device : str or torch.device, default="cpu"
+        Where its tensors shall be.
+
+    Returns
+    -------
+    dict
 
     Raises
     ------
@@ -178,36 +207,54 @@ class Trainer:
         TrainingError
             The folder already holds a run (and ``resume`` is off), holds none (and it is on) or
             another preset's, or a damaged one; the device or folder cannot be used; or ten steps
-        in a row had no finite gradient.
+            in a row had no finite gradient.
         """
         self.prepare(resume)
         return self.advance()
 
     def prepare(self, resume=False):
-        """The first half of :meth:`run`: all but the training itself."""
+        """The first half of :meth:`run`: all but the training itself.
+
+        Parameters
+        ----------
+        resume : bool, default=False
+
+        Raises
+        ------
+        TrainingError
+        """
         with torch.cuda.stream(self.stream):
             self._start(resume)
 
     def advance(self):
-        """The second half of :meth:`run`."""
+        """The second half of :meth:`run`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        TrainingError
+        """
         end = time.monotonic() + self.max_seconds
         self.clock = time.monotonic()
         self.interrupted = False
         with (
-            _one_thread_an_operation(),
+            one_torch_thread(),
             _Interrupt() as interrupt,
             self._bar() as bar,
             torch.cuda.stream(self.stream),
         ):
             while self.step < self.preset.steps:
                 stop = interrupt.asked or time.monotonic() > end
-                if not self.unseen and agree(stop):
-                    self.interrupted = agree(interrupt.asked)
+                if not self.pending and broadcast(stop):
+                    self.interrupted = broadcast(interrupt.asked)
                     bar.write(f"Stopped at step {self.step}; go on with --resume.")
                     break
                 self._advance(bar)
-            if self.unseen:
-                self._look(False, bar)
+            if self.pending:
+                self._read_results(False, bar)
             self._save()
         return self.best_objective
 
@@ -217,8 +264,8 @@ class Trainer:
         lr = self.preset.learning_rate(self.step) * self.lr_scale
         for group in self.optimizer.param_groups:
             group["lr"] = lr
-        result = self.take_step(next(self.supply))
-        # Results of a GPU are looked at later; until then a gradient of zeros has to do.
+        result = self.compute_gradient(next(self.tasks))
+        # Results of a GPU are read later; until then a gradient of zeros has to do.
         if self.on_gpu or torch.isfinite(result[2]):
             self.optimizer.step()
             self._update_average()
@@ -226,16 +273,18 @@ class Trainer:
         if self.step == self.preset.direct_steps:
             self._make_step()
         self._tick()
-        self.unseen.append((self.step, self.seconds, lr, result))
+        self.pending.append((self.step, self.seconds, lr, result))
         validate = self.step % self.validate_every == 0 or self.step == self.preset.steps
-        if not self.on_gpu or validate or len(self.unseen) >= LOOK_EVERY:
-            self._look(validate, bar)
+        if not self.on_gpu or validate or len(self.pending) >= READ_EVERY:
+            self._read_results(validate, bar)
 
-    def _look(self, validate, bar):
-        """Log what the steps since the last look have brought, and react to it."""
-        results = torch.stack([result for *_, result in self.unseen]).tolist()
+    def _read_results(self, validate, bar):
+        """Log the results of the pending steps, and react to them."""
+        results = torch.stack([result for *_, result in self.pending]).tolist()
         rows = []
-        for (step, seconds, lr, _), (score, unsafe, norm) in zip(self.unseen, results, strict=True):
+        for (step, seconds, lr, _), (score, unsafe, norm) in zip(
+            self.pending, results, strict=True
+        ):
             row = {"step": step, "seconds": round(seconds, 2), "objective": score, "lr": lr}
             row |= {"unsafe_share": unsafe, "gradient_norm": norm}
             if math.isnan(unsafe):
@@ -247,7 +296,7 @@ class Trainer:
                 row["event"] = "skipped"
             rows.append(row)
         bar.update(len(rows))
-        self.unseen.clear()
+        self.pending.clear()
         if validate:
             rows[-1].update(self._validate())
         self._log(rows)
@@ -259,19 +308,17 @@ class Trainer:
                 f"{self.skipped} steps in a row had no finite gradient; stopped at step "
                 f"{self.step}. The best policy so far is {self.policy_path}; try a smaller lr."
             )
-        if agree(time.monotonic() - self.saved_at > self.save_every):
+        if broadcast(time.monotonic() - self.saved_at > self.save_every):
             self._save()
 
     def _update_average(self):
         if self.average is None:
             return
-        with torch.no_grad():
-            # Younger than its memory, the average is a plain mean.
-            decay = min(self.preset.average, (1 + self.step) / (10 + self.step))
-            for mean, value in zip(
-                self.average.parameters(), self.network.parameters(), strict=True
-            ):
-                mean.lerp_(value, 1 - decay)
+        # The decay grows to the preset's, so that the first weights are soon forgotten.
+        decay = min(self.preset.average, (1 + self.step) / (10 + self.step))
+        # Without an AveragedModel, which counts its updates and so waits for a GPU.
+        models = self.average, self.network
+        get_ema_multi_avg_fn(decay)(*(list(model.parameters()) for model in models), None)
 
     def _validate(self):
         candidate = self.network if self.average is None else self.average
@@ -280,7 +327,7 @@ class Trainer:
             n = self.validation_tasks
             # The error needs long rollouts and is only looked at, so fewer tasks do.
             result = evaluate(candidate, self.preset, n, VALIDATION_SEED, n_rmse=max(1, n // 4))
-        result = agree(result)
+        result = broadcast(result)
         score = result["objective"]
         row = {"validation_objective": score}
         row |= {f"validation_{k}": result[k] for k in ("unsafe_share", "gp_test_rmse")}
@@ -312,7 +359,7 @@ class Trainer:
                 self.out.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise TrainingError(f"the folder {self.out} cannot be made: {error}") from error
-        agree(None)  # nobody goes on before that
+        broadcast(None)  # nobody goes on before that
         if resume:
             state = read_state(self.out, self.device)
         self.average = copy.deepcopy(self.network) if self.preset.average else None
@@ -320,8 +367,8 @@ class Trainer:
         generator = torch.Generator(self.device)
         # A prime, so that ranks of neighbouring seeds do not see the same tasks.
         generator.manual_seed(self.preset.seed + 7919 * self.rank)
-        self.supply = Supply(self.preset, generator, self.threads)
-        self.unseen = []
+        self.tasks = TaskStream(self.preset, generator, self.threads)
+        self.pending = []
         self.step, self.skipped, self.seconds = 0, 0, 0.0
         self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
         self.clock = time.monotonic()
@@ -341,7 +388,7 @@ class Trainer:
         if not through_time:
             weight = preset.safety_weight * preset.direct_weight
             preset = preset.replace(safety_weight=weight)
-        self.take_step = make_step(self.network, preset, self.supply, through_time)
+        self.compute_gradient = make_step(self.network, preset, self.tasks, through_time)
 
     def _first_network(self):
         network = self.preset.network()
@@ -393,12 +440,12 @@ class Trainer:
         self.validation_tasks = known["tasks"]
         self.validate_every = self.validate_every or known["every"]
         self._load_weights(state["weights"])
-        if len(state["supplies"]) != n_ranks():
+        if len(state["tasks"]) != n_ranks():
             raise TrainingError(
-                f"{self.out} holds a run of {len(state['supplies'])} processes, and there are "
+                f"{self.out} holds a run of {len(state['tasks'])} processes, and there are "
                 f"{n_ranks()}; start as many."
             )
-        self.supply.restore(state["supplies"][self.rank])
+        self.tasks.restore(state["tasks"][self.rank])
         for name in STATE:
             setattr(self, name, state[name])
 
@@ -408,7 +455,7 @@ class Trainer:
         state["preset"] = self.preset.to_dict()
         state["weights"] = self._weights()
         state["validation"] = {"every": self.validate_every, "tasks": self.validation_tasks}
-        state["supplies"] = gather(self.supply.state())
+        state["tasks"] = gather(self.tasks.state())
         if self.rank == 0:
             temporary = self.out / "state.pt.tmp"
             with self._writing():
@@ -476,14 +523,14 @@ class Trainer:
         rows = []
         if resume and path.exists():
             # Steps after the checkpoint are done again, so their lines go.
-            with path.open(newline="") as file:
+            with path.open(newline="", encoding="utf-8") as file:
                 rows = [
                     row
                     for row in csv.DictReader(file)
                     if (row["step"] or "").isdigit() and int(row["step"]) <= self.step
                 ]
         temporary = path.with_suffix(".tmp")
-        with self._writing(), temporary.open("w", newline="") as file:
+        with self._writing(), temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
             writer.writeheader()
             writer.writerows(rows)
@@ -493,7 +540,7 @@ class Trainer:
     def _log(self, rows):
         if self.rank > 0:
             return
-        with self._writing(), self.log_path.open("a", newline="") as file:
+        with self._writing(), self.log_path.open("a", newline="", encoding="utf-8") as file:
             csv.DictWriter(file, COLUMNS).writerows(rows)
         if self.writer_class is not None:
             for row in rows:
@@ -503,10 +550,6 @@ class Trainer:
             self.writer.flush()
 
     def _bar(self):
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            return _NoBar()
         return tqdm(
             total=self.preset.steps,
             initial=self.step,
@@ -515,17 +558,6 @@ class Trainer:
             disable=not self.progress or self.rank > 0,
             dynamic_ncols=True,
         )
-
-
-@contextlib.contextmanager
-def _one_thread_an_operation():
-    """Threads share batches instead: operations this small gain nothing from more."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _summary_writer():
@@ -537,23 +569,6 @@ def _summary_writer():
             "out; log.csv has the same numbers."
         ) from error
     return SummaryWriter
-
-
-class _NoBar(contextlib.AbstractContextManager):
-    """Stands in for the progress bar where tqdm is missing; the log has it all."""
-
-    def __exit__(self, *_):
-        return None
-
-    def update(self, n):
-        """Nothing to show."""
-
-    def set_postfix(self, **values):
-        """Nothing to show."""
-
-    def write(self, text):
-        """Print a message."""
-        print(text, flush=True)
 
 
 class _Interrupt:
@@ -574,6 +589,3 @@ class _Interrupt:
     def __exit__(self, *_):
         if self.before is not None:
             signal.signal(signal.SIGINT, self.before)
-
-
-__all__ = ["Preset", "Trainer", "TrainingError"]

@@ -34,7 +34,7 @@ class Conditionals:
     ----------
     mean, std : Tensor of shape (B, N)
         Predictive mean and standard deviation.
-    surprise : Tensor of shape (B, N)
+    surprisal : Tensor of shape (B, N)
         ``-log p(value_i | values before)``; zero where masked.
     entropy : Tensor of shape (B, N)
         Its expectation, which does not depend on the values; zero where masked.
@@ -48,7 +48,7 @@ class Conditionals:
         self.std, w = _Whiten.apply(covariance + torch.diag_embed(1 - real), residual)
         self.mean = values - self.std * w
         log_std = self.std.log() + HALF_LOG_2PI
-        self.surprise = (0.5 * w.square() + log_std) * real
+        self.surprisal = (0.5 * w.square() + log_std) * real
         self.entropy = (0.5 + log_std) * real
 
 
@@ -85,18 +85,40 @@ class _Whiten(torch.autograd.Function):
 
 
 def covariance(kernel, x):
-    """Covariance of noisy observations, ``(B, N, D) -> (B, N, N)``, in float64."""
+    """Covariance of noisy observations.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        B of them, with their noise.
+    x : Tensor of shape (B, N, D)
+
+    Returns
+    -------
+    Tensor of shape (B, N, N)
+        In float64.
+    """
     x = x.double()
     return kernel.gram(x) + torch.diag_embed(kernel.noise[:, None].expand(x.shape[:2]))
 
 
-def an_observation(values, rollout):
-    """Sum over the queried points, divided by the number of all observations."""
+def per_observation(values, rollout):
+    """Sum over the queried points, divided by the number of all observations.
+
+    Parameters
+    ----------
+    values : Tensor of shape (B, N)
+    rollout : Rollout
+
+    Returns
+    -------
+    Tensor of shape (B,)
+    """
     return (values * rollout.queried).sum(1) / rollout.mask.sum(1)
 
 
 def entropy(rollout, tasks, expected=False):
-    """H, the surprise of the queried outputs (eq-gp_logprob_objective).
+    """H, the surprisal of the queried outputs (eq-gp_logprob_objective).
 
     Parameters
     ----------
@@ -110,32 +132,51 @@ def entropy(rollout, tasks, expected=False):
     Tensor of shape (B,)
     """
     K = covariance(tasks.kernel, rollout.X)
-    return an_observation(_unknown(K, rollout, expected), rollout)
+    return per_observation(_unknown(K, rollout, expected), rollout)
 
 
 def reduced_entropy(rollout, tasks, expected=False):
     """I, the entropy less what is left of it when a grid is known too.
 
-    eq-gp_logprob_reduction_objective, or where ``expected`` I_mean
-    (eq-gp_entropy_reduction_objective). Parameters and return value as in
-    :func:`entropy`; the tasks need a ``grid``.
+    Parameters
+    ----------
+    rollout : Rollout
+    tasks : Tasks
+        With a ``grid``.
+    expected : bool, default=False
+        I_mean (eq-gp_entropy_reduction_objective) instead of I
+        (eq-gp_logprob_reduction_objective).
+
+    Returns
+    -------
+    Tensor of shape (B,)
     """
     K = covariance(tasks.kernel, rollout.X)
     explained, mean = tasks.grid.explained(tasks.kernel, rollout.X.double())
     left = _unknown(K - explained, rollout, expected, mean)
-    return an_observation(_unknown(K, rollout, expected) - left, rollout)
+    return per_observation(_unknown(K, rollout, expected) - left, rollout)
 
 
 def _unknown(covariance, rollout, expected, mean=None):
     y = Conditionals(covariance, rollout.Y.double(), rollout.mask, mean)
-    return y.entropy if expected else y.surprise
+    return y.entropy if expected else y.surprisal
 
 
 def unsafe_margin(rollout, tasks):
-    """How many standard deviations below the limit each safety prediction is, ``(B, N)``.
+    """How many standard deviations below the limit each safety prediction is.
 
     Each prediction is given all measurements before it; the probability of
     being measured as unsafe is the normal distribution function at this.
+
+    Parameters
+    ----------
+    rollout : Rollout
+    tasks : Tasks
+        With a safety function.
+
+    Returns
+    -------
+    Tensor of shape (B, N)
     """
     mean = tasks.safety_mean(rollout.X.double())
     K = covariance(tasks.safety_kernel, rollout.X)
@@ -166,13 +207,25 @@ def safe_entropy(rollout, tasks, gamma, expected=False, gain=entropy, weight=1.0
     """
     unsafe = torch.special.log_ndtr(unsafe_margin(rollout, tasks))
     unsafe = unsafe.clamp_min(math.log(max(gamma, SMALLEST_GAMMA)))
-    return gain(rollout, tasks, expected) - weight * an_observation(unsafe, rollout)
+    return gain(rollout, tasks, expected) - weight * per_observation(unsafe, rollout)
 
 
 def safe_entropy_division(rollout, tasks, expected=False):
-    """Entropy plus the safe log-probabilities (eq-safe_gp_logprob_division_objective)."""
+    """Entropy plus the safe log-probabilities (eq-safe_gp_logprob_division_objective).
+
+    Parameters
+    ----------
+    rollout : Rollout
+    tasks : Tasks
+    expected : bool, default=False
+        See :func:`entropy`.
+
+    Returns
+    -------
+    Tensor of shape (B,)
+    """
     safe = torch.special.log_ndtr(-unsafe_margin(rollout, tasks))
-    return entropy(rollout, tasks, expected) + an_observation(safe, rollout)
+    return entropy(rollout, tasks, expected) + per_observation(safe, rollout)
 
 
 def contrastive_bound(rollout, tasks):
@@ -180,6 +233,12 @@ def contrastive_bound(rollout, tasks):
 
     The likelihood of all observations under the true function against its mean over
     that function and the contrastive ones.
+
+    Parameters
+    ----------
+    rollout : Rollout
+    tasks : Tasks
+        With contrastive functions.
 
     Returns
     -------

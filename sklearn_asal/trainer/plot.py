@@ -40,7 +40,7 @@ def read_log(folder):
     path = Path(folder) / "log.csv"
     if not path.exists():
         raise ValueError(f"{folder} is not the folder of a run: it has no log.csv.")
-    with path.open(newline="") as file:
+    with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if not rows:
         raise ValueError(f"{path} has no steps yet; wait for the first.")
@@ -49,7 +49,18 @@ def read_log(folder):
 
 
 def smooth(values, width=SMOOTHING):
-    """Running mean over the last ``width`` values, of fewer at the beginning; same length."""
+    """Running mean.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+    width : int
+        Number of values of which each is the mean, fewer at the beginning.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     total = np.concatenate([[0.0], np.cumsum(values)])
     end = np.arange(1, len(values) + 1)
     start = np.maximum(end - width, 0)

@@ -1,10 +1,13 @@
 """What a policy is trained on and how: one frozen dataclass, and the shipped policies' values."""
 
 import dataclasses
+import inspect
 import json
 import math
+import textwrap
 
-from ..policies.architecture import CHOICES, build, checked_lags
+from ..policies.architecture import CHOICES, checked_lags
+from ..policies.networks import build
 from .objectives import OBJECTIVES
 from .priors import DISTRIBUTIONS, TOTAL_VARIANCE, LogUniform, ShiftedExponential, Uniform
 
@@ -20,132 +23,153 @@ OF_SAFETY = (
 )
 
 
+def _field(default, about, kind=None):
+    """A field with its description, and with what the documentation says of its type."""
+    return dataclasses.field(default=default, metadata={"help": about, "kind": kind})
+
+
+def _documented(cls):
+    """Append a section of parameters, made of the fields, to the class's documentation."""
+    lines = [inspect.cleandoc(cls.__doc__), "", "Parameters", "----------"]
+    for field in dataclasses.fields(cls):
+        kind = field.metadata["kind"] or field.type.__name__
+        text = textwrap.indent(textwrap.fill(field.metadata["help"], 92), 4 * " ")
+        lines += [f"{field.name} : {kind}, default={field.default!r}", text]
+    cls.__doc__ = "\n".join(lines)
+    return cls
+
+
+_DISTRIBUTION = "Uniform, LogUniform or ShiftedExponential"
+_Distribution = Uniform | LogUniform | ShiftedExponential
+
+
+@_documented
 @dataclasses.dataclass(frozen=True)
 class Preset:
-    """Everything that defines a training run, apart from where it runs.
+    """Everything that defines a training run, apart from where it runs."""
 
-    Parameters
-    ----------
-    name : str
-    n_features : int
-        D.
-    safe : bool
-        Whether there is a safety signal.
-    n_init, max_budget : int
-        Initial points; largest number of queries T.
-    random_budget : bool
-        Draw T_sim uniformly from 1 to T for each task, instead of T.
-    objective : str
-        H, I, S_H or S_I, these with "mean" behind (H_mean, S_Hmean), S_H_division,
-        S_Hmean_division or DAD; see :mod:`~sklearn_asal.trainer.objectives`.
-    n_grid : int
-        Grid points of I, I_mean, S_I and S_Imean; safe ones where the policy is.
-    grid : {"arcsine", "uniform", "both"}
-        How the grid of I and I_mean is distributed: the paper's Beta(1/2, 1/2), dense towards the
-        border; evenly, like the points at which a model is asked; or half of each. That of S_I is
-        even.
-    n_contrastive : int
-        Contrastive functions of DAD.
-    gamma : float
-        Tolerance of the safe objectives (eq-safe_gp_logprob_objective).
-    safety_weight : float
-        Of their safety term; 1 in the paper.
-    lengthscale, safety_lengthscale : Uniform, LogUniform or ShiftedExponential
-        Of outputs and of safety, in sides of the unit cube.
-    variance : Uniform
-        Of the signal; the noise variance is 1.0001 less it.
-    safety_shape : Uniform
-        Of w in eqS-sech_mean.
-    mean_variance : Uniform
-        Of c^2 in eqS-sech_mean, the share of the variance that is certain to peak at the centre.
-    safe_centre : Uniform
-        Of each coordinate of that centre, around which the initial points lie; in the paper 0.5.
-    lags : tuple of (int, int, float)
-        Features that are earlier values of one signal, as ``(later, earlier, step)``: on the unit
-        cube, the later one is within ``step`` of the earlier. Binds queries and grid.
-    n_fourier : int
-        Features of each simulated function.
-    n_kernels, n_functions, n_noises : int
-        Batch make-up (table "Batch sizes"): kernels, functions for each, noises for each.
-    kind : {"reader", "transformer"}
-        Of the network: :class:`~sklearn_asal.policies.reader.ReaderNetwork` or the paper's
-        :class:`~sklearn_asal.policies.network.PolicyNetwork` (with 512 hidden units).
-    embedding, hidden, heads, layers, pooling, output, standardize, centre_gain, budget_encoder
-        Of the network, see there.
-    lead : bool
-        Whether the reader's queries follow a Sobol sequence as far as it learns to.
-    lead_reach : float
-        How much of each axis they cover before training; 0.2 is the box of the initial points.
-    steps : int
-        Updates of the whole run; the schedule depends on it.
-    lr : float
-        Peak learning rate of RAdam.
-    schedule : {"cosine", "step"}
-        Warm-up and cosine decay to ``final_lr * lr``, or the paper's 2 % less every 50 steps.
-    warmup : int
-        Steps of linear warm-up ("cosine" only).
-    final_lr : float
-        As a fraction of ``lr`` ("cosine" only).
-    direct_steps : int
-        First steps, whose gradient of a query leaves out how it changes the policy's later queries.
-    direct_weight : float
-        Factor on ``safety_weight`` in these steps. Below one, a safe policy begins bold.
-    clip_query : float
-        After these, clip each query's gradient at this many batch medians; 0 turns it off.
-    clip_norm : float
-        Clip the 2-norm of the whole gradient.
-    average : float
-        Decay of the exponential moving average of the weights that is validated and kept; 0
-        keeps the plain weights.
-    seed : int
-    """
-
-    name: str = "custom"
-    n_features: int = 2
-    safe: bool = True
-    n_init: int = 5
-    max_budget: int = 40
-    random_budget: bool = True
-    objective: str = "S_Hmean"
-    n_grid: int = 0
-    grid: str = "arcsine"
-    n_contrastive: int = 0
-    gamma: float = 0.05
-    safety_weight: float = 1.0
-    lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
-    variance: Uniform = Uniform(0.9616, 1.0)
-    safety_lengthscale: Uniform | LogUniform | ShiftedExponential = ShiftedExponential(0.2, 10.0)
-    safety_shape: Uniform = Uniform(5.0, 40.0)
-    mean_variance: Uniform = Uniform(0.5, 0.5)
-    safe_centre: Uniform = Uniform(0.5, 0.5)
-    lags: tuple = ()
-    n_fourier: int = 100
-    n_kernels: int = 32
-    n_functions: int = 1
-    n_noises: int = 1
-    kind: str = "reader"
-    embedding: int = 128
-    hidden: int = 256
-    heads: int = 8
-    layers: int = 2
-    pooling: str = "sqrt"
-    output: str = "clip"
-    lead: bool = True
-    lead_reach: float = 0.2
-    standardize: bool = True
-    centre_gain: float = 0.05
-    budget_encoder: bool = True
-    steps: int = 1500
-    lr: float = 1e-3
-    schedule: str = "cosine"
-    warmup: int = 30
-    final_lr: float = 0.02
-    direct_steps: int = 100
-    direct_weight: float = 1.0
-    clip_query: float = 10.0
-    clip_norm: float = 1.0
-    average: float = 0.98
-    seed: int = 0
+    name: str = _field("custom", "Of the policy.")
+    n_features: int = _field(2, "Number of inputs, D.")
+    safe: bool = _field(True, "Whether there is a safety signal.")
+    n_init: int = _field(5, "Number of initial observations.")
+    max_budget: int = _field(40, "Largest number of queries T of a campaign.")
+    random_budget: bool = _field(
+        True, "Draw the number of queries uniformly from 1 to T for each task, instead of T."
+    )
+    objective: str = _field(
+        "S_Hmean",
+        'H, I, S_H or S_I, these with "mean" behind (H_mean, S_Hmean), S_H_division, '
+        "S_Hmean_division or DAD; see sklearn_asal.trainer.objectives.",
+    )
+    n_grid: int = _field(
+        0, "Grid points of I, I_mean, S_I and S_Imean; safe ones if the policy is."
+    )
+    grid: str = _field(
+        "arcsine",
+        "How the grid of I and I_mean is distributed: the paper's Beta(1/2, 1/2), dense towards "
+        "the border; evenly, like the points at which a model is asked; or half of each. That of "
+        "S_I is even.",
+        '{"arcsine", "uniform", "both"}',
+    )
+    n_contrastive: int = _field(0, "Contrastive functions of DAD.")
+    gamma: float = _field(
+        0.05,
+        "Tolerance of the safe objectives (eq-safe_gp_logprob_objective): up to this "
+        "probability, being unsafe costs nothing.",
+    )
+    safety_weight: float = _field(1.0, "Of the safe objectives' safety term; 1 in the paper.")
+    lengthscale: _Distribution = _field(  # noqa: RUF009
+        ShiftedExponential(0.2, 10.0), "Of outputs, in sides of the unit cube.", _DISTRIBUTION
+    )
+    variance: Uniform = _field(
+        Uniform(0.9616, 1.0), "Of the signal; the noise variance is 1.0001 less it."
+    )
+    safety_lengthscale: _Distribution = _field(  # noqa: RUF009
+        ShiftedExponential(0.2, 10.0), "Of safety, in sides of the unit cube.", _DISTRIBUTION
+    )
+    safety_shape: Uniform = _field(Uniform(5.0, 40.0), "Of w in eqS-sech_mean.")
+    mean_variance: Uniform = _field(
+        Uniform(0.5, 0.5),
+        "Of c^2 in eqS-sech_mean, the share of the variance that is certain to peak at the centre.",
+    )
+    safe_centre: Uniform = _field(
+        Uniform(0.5, 0.5),
+        "Of each coordinate of that centre, around which the initial points lie; in the paper 0.5.",
+    )
+    lags: tuple = _field(
+        (),
+        "Features that are earlier values of one signal, as (later, earlier, step): on the unit "
+        "cube, the later one is within step of the earlier. Binds queries and grid.",
+        "tuple of (int, int, float)",
+    )
+    n_fourier: int = _field(100, "Fourier features of each simulated function.")
+    n_kernels: int = _field(32, 'Kernels in a batch (table "Batch sizes").')
+    n_functions: int = _field(1, "Functions for each kernel.")
+    n_noises: int = _field(1, "Noise realisations for each function.")
+    kind: str = _field(
+        "reader",
+        "Of the network: ReaderNetwork or the paper's TransformerNetwork (with 512 hidden units).",
+        '{"reader", "transformer"}',
+    )
+    embedding: int = _field(128, "Width of the network's embeddings.")
+    hidden: int = _field(256, "Width of its hidden layers.")
+    heads: int = _field(8, "Heads of its attention.")
+    layers: int = _field(2, "Number of its attention layers.")
+    pooling: str = _field(
+        "sqrt",
+        "Whether the sum of a set's embeddings is divided by the square root of their number.",
+        '{"sqrt", "sum"}',
+    )
+    output: str = _field(
+        "clip",
+        "How the next input is bounded: by clipping with a projected gradient, or by the paper's "
+        "tanh.",
+        '{"clip", "tanh"}',
+    )
+    lead: bool = _field(
+        True, "Whether the reader's queries begin at Sobol anchors, and are offsets from them."
+    )
+    lead_reach: float = _field(
+        0.2,
+        "How much of each axis the anchors cover before training; 0.2 is the box of the initial "
+        "points.",
+    )
+    standardize: bool = _field(
+        True, "Bring inputs and budget to zero mean and unit variance; the paper leaves both raw."
+    )
+    centre_gain: float = _field(
+        0.05,
+        "Factor on the last layer's initial weights; below one, first queries are near the centre.",
+    )
+    budget_encoder: bool = _field(True, "Whether the network is told the number of queries left.")
+    steps: int = _field(1500, "Updates of the whole run; the schedule depends on it.")
+    lr: float = _field(1e-3, "Peak learning rate of RAdam.")
+    schedule: str = _field(
+        "cosine",
+        "Warm-up and cosine decay to final_lr * lr, or the paper's 2 % less every 50 steps.",
+        '{"cosine", "step"}',
+    )
+    warmup: int = _field(30, 'Steps of linear warm-up ("cosine" only).')
+    final_lr: float = _field(0.02, 'Last learning rate, as a fraction of lr ("cosine" only).')
+    direct_steps: int = _field(
+        100,
+        "First steps, without backpropagation through the rollout: a query's gradient leaves out "
+        "how it changes the policy's later queries.",
+    )
+    direct_weight: float = _field(
+        1.0, "Factor on safety_weight in these steps. Below one, a safe policy begins bold."
+    )
+    clip_query: float = _field(
+        10.0,
+        "After these, clip each query's gradient at this many batch medians; 0 turns it off.",
+    )
+    clip_norm: float = _field(1.0, "Clip the 2-norm of the whole gradient.")
+    average: float = _field(
+        0.98,
+        "Decay of the exponential moving average of the weights that is validated and kept; 0 "
+        "keeps the plain weights.",
+    )
+    seed: int = _field(0, "Of the initial weights and of the tasks.")
 
     def __post_init__(self):
         counts = (
@@ -232,7 +256,17 @@ class Preset:
         return self.n_kernels * self.n_functions * self.n_noises
 
     def learning_rate(self, step):
-        """Learning rate of the given step, counted from zero."""
+        """Learning rate of a step.
+
+        Parameters
+        ----------
+        step : int
+            Counted from zero.
+
+        Returns
+        -------
+        float
+        """
         if self.schedule == "step":
             return self.lr * 0.98 ** (step // 50)
         rise = min(1.0, (step + 1) / max(self.warmup, 1))
@@ -241,7 +275,12 @@ class Preset:
         return self.lr * rise * fall
 
     def network(self):
-        """A freshly initialised network of this preset."""
+        """A freshly initialised network of this preset.
+
+        Returns
+        -------
+        ReaderNetwork or TransformerNetwork
+        """
         shared = (
             "n_features safe kind embedding hidden heads layers pooling output lags lead "
             "max_budget standardize"
@@ -255,7 +294,12 @@ class Preset:
         return build(architecture, **start)
 
     def to_dict(self):
-        """As JSON-serialisable values."""
+        """As JSON-serialisable values.
+
+        Returns
+        -------
+        dict
+        """
         values = {}
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -267,7 +311,16 @@ class Preset:
 
     @classmethod
     def from_dict(cls, values):
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        Preset
+        """
         values = dict(values)
         for key, value in values.items():
             if isinstance(value, dict):
@@ -276,7 +329,15 @@ class Preset:
         return cls(**values)
 
     def with_batch(self, batch):
-        """A copy with ``batch`` tasks a step, by its number of kernels.
+        """A copy with another number of tasks a step, by its number of kernels.
+
+        Parameters
+        ----------
+        batch : int
+
+        Returns
+        -------
+        Preset
 
         Raises
         ------
@@ -291,7 +352,22 @@ class Preset:
         return self.replace(n_kernels=batch // each)
 
     def replace(self, **changes):
-        """A copy with some fields changed."""
+        """A copy with some fields changed.
+
+        Parameters
+        ----------
+        **changes
+            Fields and their values.
+
+        Returns
+        -------
+        Preset
+
+        Raises
+        ------
+        ValueError
+            A value that is none for its field; the message names the field.
+        """
         return dataclasses.replace(self, **changes)
 
 

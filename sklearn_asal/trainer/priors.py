@@ -37,7 +37,19 @@ class Uniform(_Interval):
         _check_order(self.low, self.high, "uniform")
 
     def sample(self, shape, generator):
-        """Draw a float64 tensor of the given shape on the generator's device."""
+        """Draw.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Its last axis is that of the dimensions, where there is an entry for each.
+        generator : torch.Generator
+
+        Returns
+        -------
+        Tensor
+            In float64, on the generator's device.
+        """
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         low = torch.as_tensor(self.low, dtype=torch.float64, device=u.device)
         high = torch.as_tensor(self.high, dtype=torch.float64, device=u.device)
@@ -63,7 +75,19 @@ class ShiftedExponential:
         return float(np.min(self.shift)), float("inf")
 
     def sample(self, shape, generator):
-        """Draw a float64 tensor of the given shape on the generator's device."""
+        """Draw.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Its last axis is that of the dimensions, where there is an entry for each.
+        generator : torch.Generator
+
+        Returns
+        -------
+        Tensor
+            In float64, on the generator's device.
+        """
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         shift = torch.as_tensor(self.shift, dtype=torch.float64, device=u.device)
         rate = torch.as_tensor(self.rate, dtype=torch.float64, device=u.device)
@@ -82,7 +106,19 @@ class LogUniform(_Interval):
         _check_order(self.low, self.high, "log-uniform", positive=True)
 
     def sample(self, shape, generator):
-        """Draw a float64 tensor of the given shape on the generator's device."""
+        """Draw.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Its last axis is that of the dimensions, where there is an entry for each.
+        generator : torch.Generator
+
+        Returns
+        -------
+        Tensor
+            In float64, on the generator's device.
+        """
         u = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device)
         low = torch.as_tensor(self.low, dtype=torch.float64, device=u.device).log()
         high = torch.as_tensor(self.high, dtype=torch.float64, device=u.device).log()
@@ -97,9 +133,17 @@ DISTRIBUTIONS = {
 
 
 def parse_distribution(text):
-    """A distribution from text such as ``uniform:0.1,0.5`` or ``shifted-exponential:0.2,10``.
+    """A distribution from its text.
 
-    A slash separates values for each dimension: ``uniform:0.1/0.2,0.5/0.9``.
+    Parameters
+    ----------
+    text : str
+        Such as ``uniform:0.1,0.5`` or ``shifted-exponential:0.2,10``. A slash separates values
+        for each dimension: ``uniform:0.1/0.2,0.5/0.9``.
+
+    Returns
+    -------
+    Uniform, LogUniform or ShiftedExponential
 
     Raises
     ------
@@ -136,14 +180,35 @@ class Kernel:
     noise: torch.Tensor
 
     def repeat(self, times):
-        """Each kernel ``times`` times in a row."""
+        """Each kernel several times in a row.
+
+        Parameters
+        ----------
+        times : int
+
+        Returns
+        -------
+        Kernel
+        """
         return Kernel(*(t.repeat_interleave(times, 0) for t in dataclasses.astuple(self)))
 
     def __getitem__(self, index):
         return Kernel(self.variance[index], self.lengthscale[index], self.noise[index])
 
     def gram(self, x1, x2=None):
-        """Noise-free covariance matrices, ``(K, n, D), (K, m, D) -> (K, n, m)``, in float64."""
+        """Noise-free covariance matrices.
+
+        Parameters
+        ----------
+        x1 : Tensor of shape (K, n, D)
+        x2 : Tensor of shape (K, m, D), optional
+            ``x1`` if not given.
+
+        Returns
+        -------
+        Tensor of shape (K, n, m)
+            In float64.
+        """
         x1 = (x1 - 0.5) / self.lengthscale[:, None]
         x2 = x1 if x2 is None else (x2 - 0.5) / self.lengthscale[:, None]
         # -|x1 - x2|^2 / 2 and the logarithm of the variance, all of it by one matrix product.
@@ -176,18 +241,45 @@ class SafetyMean:
     centre: torch.Tensor
 
     def repeat(self, times):
-        """Each mean ``times`` times in a row."""
+        """Each mean several times in a row.
+
+        Parameters
+        ----------
+        times : int
+
+        Returns
+        -------
+        SafetyMean
+        """
         return SafetyMean(*(t.repeat_interleave(times, 0) for t in dataclasses.astuple(self)))
 
     def __getitem__(self, index):
         return SafetyMean(self.c[index], self.w[index], self.Q[index], self.centre[index])
 
     def to(self, dtype):
-        """The same in another floating-point type, so that it need not be converted at each use."""
+        """The same in another floating-point type, so that it need not be converted at each use.
+
+        Parameters
+        ----------
+        dtype : torch.dtype
+
+        Returns
+        -------
+        SafetyMean
+        """
         return SafetyMean(*(t.to(dtype) for t in vars(self).values()))
 
     def __call__(self, x):
-        """``(K, n, D) -> (K, n)``."""
+        """Evaluate.
+
+        Parameters
+        ----------
+        x : Tensor of shape (K, n, D)
+
+        Returns
+        -------
+        Tensor of shape (K, n)
+        """
         # Row vectors times Q is Q' times column vectors.
         u = (x - self.centre.to(x.dtype)[:, None]) @ self.Q.to(x.dtype)
         s = (self.w.to(x.dtype)[:, None] * u.square()).mean(-1)

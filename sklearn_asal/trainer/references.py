@@ -1,8 +1,8 @@
-"""What some objectives compare a rollout with: a grid of outputs, or other functions."""
+"""Reference sets of objectives: a grid of outputs, or contrastive functions."""
 
 import torch
 
-from ..policies.network import reach
+from ..policies.layers import reach
 from .fourier import FourierFunctions
 
 # So many points are drawn for each of a grid in the safe region.
@@ -10,13 +10,29 @@ CANDIDATES = 8
 
 
 def measure(function, x, kernel, options):
-    """Noisy values of functions, ``(B, n, D) -> (B, n)``."""
-    noise = torch.randn(x.shape[:2], **options)
+    """Noisy values of functions.
+
+    Parameters
+    ----------
+    function : callable
+        Noise-free values, ``(B, n, D) -> (B, n)``.
+    x : Tensor of shape (B, n, D)
+    kernel : Kernel
+        With the variance of the noise, one for each function.
+    options : dict
+        ``generator`` and ``device``.
+
+    Returns
+    -------
+    Tensor of shape (B, n)
+        In the precision of ``x``.
+    """
+    noise = torch.randn(x.shape[:2], **options, dtype=x.dtype)
     return function(x) + noise * kernel.noise.sqrt().to(x.dtype)[:, None]
 
 
 class _ByKernel:
-    """Tasks brought together by their kernel, of which each has as many.
+    """Tasks sorted by their kernel, of which each has as many.
 
     Parameters
     ----------
@@ -28,17 +44,17 @@ class _ByKernel:
     def __init__(self, of_kernel, n_kernels):
         self.n_kernels = n_kernels
         self.of_kernel = of_kernel
-        self.together = torch.argsort(of_kernel, stable=True)
-        self.back = torch.argsort(self.together)
+        self.order = torch.argsort(of_kernel, stable=True)
+        self.inverse = torch.argsort(self.order)
 
     def gather(self, values):
         """``(B, n, ...) -> (K, B / K * n, ...)``."""
-        values = values.index_select(0, self.together)
+        values = values.index_select(0, self.order)
         return values.reshape(self.n_kernels, -1, *values.shape[2:])
 
     def scatter(self, values, n):
         """``(K, B / K * n, ...) -> (B, n, ...)``."""
-        return values.reshape(-1, n, *values.shape[2:]).index_select(0, self.back)
+        return values.reshape(-1, n, *values.shape[2:]).index_select(0, self.inverse)
 
     def _batch(self, m, n_batches):
         """A copy for the m-th of equal batches, and its kernels and tasks as slices."""
@@ -50,7 +66,21 @@ class _ByKernel:
 
 
 def points_anywhere(grid, n_kernels, n_grid, n_features, options):
-    """Points of a grid in the whole cube, ``(n_kernels, n_grid, n_features)``, in float64."""
+    """Points of a grid in the whole cube.
+
+    Parameters
+    ----------
+    grid : {"arcsine", "uniform", "both"}
+        Their distribution; see :class:`~sklearn_asal.trainer.presets.Preset`.
+    n_kernels, n_grid, n_features : int
+    options : dict
+        ``generator`` and ``device``.
+
+    Returns
+    -------
+    Tensor of shape (n_kernels, n_grid, n_features)
+        In float64.
+    """
     u = torch.rand((n_kernels, n_grid, n_features), **options, dtype=torch.float64)
     n = {"arcsine": n_grid, "uniform": 0, "both": n_grid // 2}[grid]
     # Beta(1/2, 1/2) is the arcsine distribution.
@@ -58,7 +88,19 @@ def points_anywhere(grid, n_kernels, n_grid, n_features, options):
 
 
 def reachable(u, lags):
-    """Uniform numbers to points whose lagged features are uniform within their reach."""
+    """Points whose lagged features are uniform within their steps.
+
+    Parameters
+    ----------
+    u : Tensor of shape (..., n_features)
+        Uniform on the unit cube.
+    lags : tuple
+        See :class:`~sklearn_asal.trainer.presets.Preset`.
+
+    Returns
+    -------
+    Tensor of shape (..., n_features)
+    """
     columns = list(u.unbind(-1))
     for later, earlier, step in lags:
         low, high = reach(columns[earlier], step)
@@ -86,7 +128,8 @@ def safe_points(q, n_tasks, n_grid, n_features, lags, options):
     Tensor of shape (n_tasks, n_grid, n_features)
         In float64.
     """
-    x = reachable(torch.rand((n_tasks, CANDIDATES * n_grid, n_features), **options), lags)
+    shape = n_tasks, CANDIDATES * n_grid, n_features
+    x = reachable(torch.rand(shape, **options, dtype=torch.float32), lags)
     first = torch.argsort(q(x).clamp_max(0), dim=1, descending=True, stable=True)[:, :n_grid]
     return x.gather(1, first[..., None].expand(-1, -1, n_features)).double()
 
@@ -123,11 +166,21 @@ class Grid(_ByKernel):
         # Inverted once, every use is a matrix product; in float64 with noise that is exact enough.
         self.whitener = torch.linalg.solve_triangular(factor, eye, upper=False)
         # (B, n) as rows for each kernel, and back.
-        rows = y[self.together].reshape(K, -1, n_grid)
-        self.whitened = (rows @ self.whitener.mT).reshape(-1, n_grid)[self.back]
+        rows = y[self.order].reshape(K, -1, n_grid)
+        self.whitened = (rows @ self.whitener.mT).reshape(-1, n_grid)[self.inverse]
 
     def batch(self, m, n_batches):
-        """The part of the m-th of ``n_batches`` batches that were drawn together."""
+        """The reference set of one of the batches that were drawn together.
+
+        Parameters
+        ----------
+        m, n_batches : int
+            The m-th of so many.
+
+        Returns
+        -------
+        same type
+        """
         part, kernels, tasks = self._batch(m, n_batches)
         part.x, part.whitener = self.x[kernels], self.whitener[kernels]
         part.whitened = self.whitened[tasks]
@@ -149,13 +202,15 @@ class Grid(_ByKernel):
             By how much they covary less once it is known, and what is expected of them then.
         """
         B, N, _ = X.shape
-        kernels = kernel[self.together[:: B // self.n_kernels]]
+        kernels = kernel[self.order[:: B // self.n_kernels]]
         gram = kernels.gram(self.gather(X), self.x)
         # Still sorted by kernel.
         whitened = (gram @ self.whitener.mT).view(B, N, -1)
         covariance = whitened @ whitened.mT
-        mean = whitened @ self.whitened[self.together].unsqueeze(-1)
-        return covariance.index_select(0, self.back), mean.squeeze(-1).index_select(0, self.back)
+        mean = whitened @ self.whitened[self.order].unsqueeze(-1)
+        return covariance.index_select(0, self.inverse), mean.squeeze(-1).index_select(
+            0, self.inverse
+        )
 
 
 class Contrast(_ByKernel):
@@ -177,14 +232,33 @@ class Contrast(_ByKernel):
         self.functions = FourierFunctions(kernels.repeat(self.n), generator, preset.n_fourier)
 
     def batch(self, m, n_batches):
-        """The part of the m-th of ``n_batches`` batches that were drawn together."""
+        """The reference set of one of the batches that were drawn together.
+
+        Parameters
+        ----------
+        m, n_batches : int
+            The m-th of so many.
+
+        Returns
+        -------
+        same type
+        """
         part, kernels, _ = self._batch(m, n_batches)
         part.n = self.n
         part.functions = self.functions[kernels.start * self.n : kernels.stop * self.n]
         return part
 
     def __call__(self, X):
-        """Values of a kernel's functions at its tasks' points, ``(B, N, D) -> (B, n, N)``."""
+        """Values of a kernel's functions at its tasks' points.
+
+        Parameters
+        ----------
+        X : Tensor of shape (B, N, D)
+
+        Returns
+        -------
+        Tensor of shape (B, n_contrastive, N)
+        """
         x = self.gather(X).repeat_interleave(self.n, 0)
         values = self.functions(x).reshape(self.n_kernels, self.n, -1).transpose(1, 2)
         return self.scatter(values, X.shape[1]).transpose(1, 2)

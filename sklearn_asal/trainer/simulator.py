@@ -13,10 +13,10 @@ from .references import Contrast, Grid, measure, points_anywhere, safe_points
 
 # The initial points of a safe campaign are this close to the centre along each axis, and
 # there are so many rounds of drawing them (alg-initial_sample).
-REACH = 0.1
+INITIAL_RADIUS = 0.1
 MAX_ITER = 50
-# Campaigns that are computed at once are cut into so many parts by their length.
-N_ALIKE = 4
+# Campaigns that are computed at once are sorted into so many buckets by their length.
+N_BUCKETS = 4
 
 
 @dataclasses.dataclass
@@ -66,11 +66,30 @@ class Tasks:
         return self.q_raw is not None
 
     def q(self, x):
-        """Noise-free safety, ``(B, n, D) -> (B, n)``."""
+        """Noise-free safety.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, n, D)
+
+        Returns
+        -------
+        Tensor of shape (B, n)
+        """
         return self.safety_mean(x) + self.q_raw(x)
 
     def batch(self, m, n_batches):
-        """The m-th of ``n_batches`` equal batches that were drawn together."""
+        """One of the equal batches that were drawn together.
+
+        Parameters
+        ----------
+        m, n_batches : int
+            The m-th of so many.
+
+        Returns
+        -------
+        Tasks
+        """
         B = len(self) // n_batches
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         whole = {name: fields.pop(name) for name in ("grid", "contrast")}
@@ -79,7 +98,13 @@ class Tasks:
         return Tasks(**parts)
 
     def tensors(self):
-        """All tensors of the tasks, always in the same order."""
+        """All tensors of the tasks.
+
+        Returns
+        -------
+        list of Tensor
+            Always in the same order.
+        """
         return list(_tensors(self))
 
 
@@ -139,8 +164,14 @@ def draw_tasks(preset, n_kernels, n_functions, n_noises, generator, n_queries=No
 def draw_batches(preset, n_batches, counts, generator, n_queries=None):
     """Draw several batches of tasks at once, which takes hardly longer on a GPU.
 
-    All batches have the same lengths. Parameters as in :func:`draw_tasks`, with ``counts`` its
-    three numbers for each batch.
+    Parameters
+    ----------
+    preset : Preset
+    n_batches : int
+    counts : tuple of int
+        Numbers of kernels, functions and noises of each batch.
+    generator, n_queries
+        See :func:`draw_tasks`; all batches have the same lengths.
 
     Returns
     -------
@@ -148,10 +179,11 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
     """
     K, B = counts[0], counts[0] * counts[1] * counts[2]
     options = dict(generator=generator, device=generator.device)
+    single = options | {"dtype": torch.float32}
     # Tasks are sorted by length and neighbours would share a kernel, so they are shuffled.
     order = torch.cat([torch.randperm(B, **options) + m * B for m in range(n_batches)])
-    lengths = _lengths(preset, B, n_queries, options)
-    noise = torch.randn((2, n_batches * B, lengths[0]), **options)
+    lengths = _lengths(preset, B, n_queries, single)
+    noise = torch.randn((2, n_batches * B, lengths[0]), **single)
     K_all, per_kernel = n_batches * K, counts[1] * counts[2]
     of_kernel = order // per_kernel
 
@@ -178,7 +210,7 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
         tasks.z_noise = noise[1] * tasks.safety_kernel.noise.sqrt().float()[:, None]
         tasks.X, tasks.Y, tasks.Z = _draw_safe_initial(tasks, preset, options)
     else:
-        tasks.X = torch.rand((len(order), preset.n_init, preset.n_features), **options)
+        tasks.X = torch.rand((len(order), preset.n_init, preset.n_features), **single)
         tasks.Y = measure(f, tasks.X, kernel, options)
     if preset.needs_grid and preset.safe:
         # Each task has a safe region of its own.
@@ -199,6 +231,12 @@ def spread_lengths(max_budget, n_tasks, u=0.5):
     A systematic sample: with ``u`` uniform on [0, 1), each length is uniform, but a batch
     holds long and short campaigns in equal shares, which takes variance off its gradient.
 
+    Parameters
+    ----------
+    max_budget, n_tasks : int
+    u : float, default=0.5
+        On [0, 1).
+
     Returns
     -------
     tuple of int
@@ -209,9 +247,9 @@ def spread_lengths(max_budget, n_tasks, u=0.5):
     )
 
 
-def _lengths(preset, n_tasks, n_queries, options):
+def _lengths(preset, n_tasks, n_queries, single):
     if n_queries is None and preset.random_budget:
-        return spread_lengths(preset.max_budget, n_tasks, torch.rand(1, **options).item())
+        return spread_lengths(preset.max_budget, n_tasks, torch.rand(1, **single).item())
     if n_queries is None or isinstance(n_queries, int):
         return (n_queries or preset.max_budget,) * n_tasks
     return tuple(n_queries)
@@ -231,10 +269,10 @@ def _draw_safe_initial(tasks, preset, options):
     All ``MAX_ITER`` rounds of the algorithm are drawn together and the first
     ``n_init`` safe points taken; where there are too few, unsafe ones fill up.
     """
-    n = preset.n_init
-    u = torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **options)
-    x = (tasks.safety_mean.centre.float()[:, None] + REACH * (2 * u - 1)).clamp(0, 1)
-    y_noise = torch.randn(x.shape[:2], **options) * tasks.kernel.noise.sqrt().float()[:, None]
+    n, single = preset.n_init, options | {"dtype": torch.float32}
+    u = torch.rand((len(tasks), n * MAX_ITER, preset.n_features), **single)
+    x = (tasks.safety_mean.centre.float()[:, None] + INITIAL_RADIUS * (2 * u - 1)).clamp(0, 1)
+    y_noise = torch.randn(x.shape[:2], **single) * tasks.kernel.noise.sqrt().float()[:, None]
     z = measure(tasks.q, x, tasks.safety_kernel, options)
     first = torch.argsort((z < 0).to(torch.int8), dim=1, stable=True)[:, :n]
     x = x.gather(1, first[..., None].expand(-1, -1, preset.n_features))
@@ -246,15 +284,16 @@ def simulate(network, tasks, clip=None, through_time=True):
 
     Parameters
     ----------
-    network : PolicyNetwork or ReaderNetwork
-        Or anything with ``campaigns``; with ``tokens`` and ``replay`` as well, gradients that do
-        not go through time are computed for all queries at once.
+    network : TransformerNetwork or ReaderNetwork
+        Or anything with ``campaigns``; with ``tokens`` and ``replay`` as well, gradients that are
+        not propagated through the rollout are computed for all queries at once.
     tasks : Tasks
     clip : float, optional
         On the backward pass, scale the gradient of each query of each campaign down to
         this many times the batch's median norm, so that no single campaign owns a step.
     through_time : bool, default=True
-        Whether a query's gradient also counts how it changes the policy's later queries.
+        Whether gradients are propagated back through the rollout, so that a query's also counts
+        how it changes the policy's later queries.
 
     Returns
     -------
@@ -267,7 +306,7 @@ def simulate(network, tasks, clip=None, through_time=True):
     campaigns.see(tasks.X, tasks.Y, tasks.Z)
     functions = tasks.f
     if tasks.safe:
-        functions, mean = tasks.f.beside(tasks.q_raw), tasks.safety_mean.to(tasks.X.dtype)
+        functions, mean = tasks.f.paired(tasks.q_raw), tasks.safety_mean.to(tasks.X.dtype)
     steps, z = [], None
     for t in range(lengths[0]):
         # Longest first, so the campaigns still going on are a prefix.
@@ -291,12 +330,12 @@ def simulate(network, tasks, clip=None, through_time=True):
 
 
 def _replayed(network, tasks, clip):
-    """Carry the campaigns out without gradients, then decide anew with them, all at once."""
+    """Simulate the rollout without gradients, then decide anew with them, all at once."""
     with torch.no_grad():
         rollout = simulate(network, tasks)
     n_init, longest = rollout.n_init, tasks.lengths[0]
     decided = []
-    for part in _alike(tasks.lengths):
+    for part in _length_buckets(tasks.lengths):
         T = tasks.lengths[part.start]
         known = part, slice(n_init + T - 1)
         Z = rollout.Z[known] if tasks.safe else None
@@ -314,9 +353,9 @@ def _replayed(network, tasks, clip):
     return rollout
 
 
-def _alike(lengths):
+def _length_buckets(lengths):
     """Slices of campaigns of about equal length, so that little is computed for padding."""
-    ends = [len(lengths) * i // N_ALIKE for i in range(N_ALIKE + 1)]
+    ends = [len(lengths) * i // N_BUCKETS for i in range(N_BUCKETS + 1)]
     return [slice(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1]]
 
 

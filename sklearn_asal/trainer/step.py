@@ -1,4 +1,4 @@
-"""One gradient of the objective: eager, shared among threads or ranks, or a replayed CUDA graph."""
+"""One gradient of the objective: eager, sharded among threads or ranks, or a CUDA graph."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from .simulator import draw_batches, simulate, spread_lengths
 DRAWN_TOGETHER = 2000
 
 
-class Supply:
+class TaskStream:
     """An endless stream of steps, each a list of equal shards of its batch.
 
     Parameters
@@ -65,25 +65,38 @@ class Supply:
         return self._steps[self._used - 1]
 
     def state(self):
-        """What :meth:`restore` needs to go on with the step after the last one."""
+        """What :meth:`restore` needs to go on with the step after the last one.
+
+        Returns
+        -------
+        dict
+            ``"generator"``, a state of it, and ``"used"``, the steps taken since.
+        """
         if self._used == len(self._steps):
             return {"generator": self.generator.get_state(), "used": 0}
         return {"generator": self._before, "used": self._used}
 
     def restore(self, state):
-        """Go on where :meth:`state` was taken."""
+        """Go on where a state was taken.
+
+        Parameters
+        ----------
+        state : dict
+            From :meth:`state`.
+        """
         self.generator.set_state(state["generator"].cpu())
         self._steps, self._used = [], 0
         for _ in range(state["used"]):
             next(self)
 
 
-def ascent(network, tasks, preset, through_time=True):
-    """Gradient of minus the mean objective.
+@torch.enable_grad()  # the host may have turned gradients off
+def loss_gradient(network, tasks, preset, through_time=True):
+    """Gradient of the loss, minus the mean objective.
 
     Parameters
     ----------
-    network : PolicyNetwork
+    network : TransformerNetwork or ReaderNetwork
     tasks : Tasks
     preset : Preset
     through_time : bool, default=True
@@ -117,31 +130,42 @@ class Step:
 
     Parameters
     ----------
-    network : PolicyNetwork
+    network : TransformerNetwork or ReaderNetwork
     preset : Preset
-    shards : int, default=1
-        Number of threads.
+    n_threads : int, default=1
+        Among which shards are divided.
     through_time : bool, default=True
-        See :func:`ascent`.
+        See :func:`loss_gradient`.
     """
 
-    def __init__(self, network, preset, shards=1, through_time=True):
+    def __init__(self, network, preset, n_threads=1, through_time=True):
         self.network = network
         self.preset = preset
         self.through_time = through_time
-        self.threads = None
-        if shards > 1:
-            self.threads = ThreadPoolExecutor(
-                shards, "shard", initializer=torch.set_num_threads, initargs=(1,)
-            )
+        self.n_threads = n_threads
 
-    def ascents(self, shards):
-        """:func:`ascent` of each shard."""
-        rest = self.preset, self.through_time
-        if self.threads is None:
-            return [ascent(self.network, tasks, *rest) for tasks in shards]
-        work = [self.threads.submit(ascent, self.network, tasks, *rest) for tasks in shards]
-        return [future.result() for future in work]
+    def loss_gradients(self, shards):
+        """Gradient of each shard.
+
+        Parameters
+        ----------
+        shards : list of Tasks
+
+        Returns
+        -------
+        list of Tensor
+            See :func:`loss_gradient`.
+        """
+
+        def work(tasks):
+            return loss_gradient(self.network, tasks, self.preset, self.through_time)
+
+        if self.n_threads == 1:
+            return list(map(work, shards))
+        # Threads cost little beside a step, and none is left over for a fork or the end.
+        one_each = dict(initializer=torch.set_num_threads, initargs=(1,))
+        with ThreadPoolExecutor(self.n_threads, "shard", **one_each) as threads:
+            return list(threads.map(work, shards))
 
     def __call__(self, shards):
         """Compute the gradient.
@@ -157,7 +181,7 @@ class Step:
             Objective, unsafe share, norm of the gradient before clipping. Where that is not
             finite, the gradient is zero.
         """
-        parts = self.ascents(shards)
+        parts = self.loss_gradients(shards)
         flat = parts[0] if len(parts) == 1 else torch.stack(parts).mean(0)
         flat = mean(flat)
         facts, gradient = flat[:2], flat[2:]
@@ -181,12 +205,12 @@ class CapturedStep(Step):
 
     Parameters
     ----------
-    network : PolicyNetwork
+    network : TransformerNetwork or ReaderNetwork
     preset : Preset
     tasks : Tasks
         An example; others have to have the same shapes and lengths.
     through_time : bool, default=True
-        See :func:`ascent`.
+        See :func:`loss_gradient`.
     """
 
     def __init__(self, network, preset, tasks, through_time=True):
@@ -198,13 +222,23 @@ class CapturedStep(Step):
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(2):  # lets cuBLAS and the allocator settle
-                ascent(network, tasks, preset, through_time)
+                loss_gradient(network, tasks, preset, through_time)
         torch.cuda.current_stream().wait_stream(stream)
         with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
-            self.result = ascent(network, tasks, preset, through_time)
+            self.result = loss_gradient(network, tasks, preset, through_time)
 
-    def ascents(self, shards):
-        """:func:`ascent` of the only shard."""
+    def loss_gradients(self, shards):
+        """Gradient of the only shard.
+
+        Parameters
+        ----------
+        shards : list of one Tasks
+
+        Returns
+        -------
+        list of one Tensor
+            See :func:`loss_gradient`.
+        """
         (tasks,) = shards
         for buffer, value in zip(self.buffers, tasks.tensors(), strict=True):
             buffer.copy_(value)
@@ -212,10 +246,23 @@ class CapturedStep(Step):
         return [self.result.clone()]
 
 
-def make_step(network, preset, supply, through_time=True):
-    """The step that suits the supply's device."""
-    if supply.generator.device.type != "cuda":
-        return Step(network, preset, supply.shards, through_time)
-    generator = torch.Generator(supply.generator.device).manual_seed(0)
-    example = draw_batches(preset, 1, supply.counts, generator, supply.lengths)[0]
+def make_step(network, preset, stream, through_time=True):
+    """The step that suits the device of a stream of tasks.
+
+    Parameters
+    ----------
+    network : TransformerNetwork or ReaderNetwork
+    preset : Preset
+    stream : TaskStream
+    through_time : bool, default=True
+        See :func:`loss_gradient`.
+
+    Returns
+    -------
+    Step
+    """
+    if stream.generator.device.type != "cuda":
+        return Step(network, preset, stream.shards, through_time)
+    generator = torch.Generator(stream.generator.device).manual_seed(0)
+    example = draw_batches(preset, 1, stream.counts, generator, stream.lengths)[0]
     return CapturedStep(network, preset, example, through_time)

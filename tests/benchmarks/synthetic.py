@@ -4,11 +4,11 @@ import os
 
 import numpy as np
 
-from sklearn_asal.base import BaseQuerier, SafeQuerierMixin
 from sklearn_asal.benchmarks import Task
 from sklearn_asal.benchmarks.sources import FunctionSource, TableSource
 from sklearn_asal.datasets import Function
 from sklearn_asal.exceptions import NoSafeCandidateError
+from sklearn_asal.queriers.base import BaseQuerier, SafeQuerierMixin
 
 BAD_LUCK = RuntimeError("no | <luck>")
 
@@ -33,6 +33,16 @@ def table_task(n_init=2, n_test=3, safe_from=0.2):
     X = np.tile(np.arange(21) / 20, 2)[:, None]
     source = TableSource(X, np.arange(42.0), X[:, 0] - safe_from, np.array([[0.0, 1.0]]))
     return Task("rows", "safe", source, n_init, 4, n_test)
+
+
+def from_two_to_six(X):
+    return np.stack([X[:, 0] - 2.0, 6.0 - X[:, 0]], axis=1)
+
+
+def two_limits(noise=0.0):
+    """sin(x) on [0, 10], safe from 2 to 6."""
+    function = Function("band", [(0.0, 10.0)], wave, from_two_to_six)
+    return Task("band", "safe", FunctionSource(function, noise), 2, 4, 20, 0.05)
 
 
 class Sequence(BaseQuerier):
@@ -61,12 +71,14 @@ class Sequence(BaseQuerier):
         self.error = error
         self.mended = mended
 
-    def _propose(self, X, y, margin, left, rng, candidates):
+    def _select(self, history, candidates, budget, rng):
         type(self).calls += 1
         if self.random_state == self.fails_at and not os.path.exists(self.mended):
             raise self.error
-        assert left == self.budget - (len(X) - self.n_init)
-        return np.full(X.shape[1], self.points[len(X) - self.n_init])
+        n_told = len(history.X) - self.n_init
+        assert budget == self.budget - n_told
+        point = np.full(history.X.shape[1], self.points[n_told])
+        return point if candidates is None else candidates.nearest(point)[0]
 
 
 class Timid(SafeQuerierMixin, BaseQuerier):
@@ -92,8 +104,8 @@ class Timid(SafeQuerierMixin, BaseQuerier):
         self.safe_when = safe_when
         self.z_scale = z_scale
 
-    def _propose(self, X, y, margin, left, rng, candidates):
-        point = np.array([self.point])
+    def _select(self, history, candidates, budget, rng):
+        point = np.full(history.X.shape[1], self.point)
         if candidates is not None:
-            point = candidates.nearest(point)[1]
+            point = candidates.points[candidates.nearest(point)[0]]
         raise NoSafeCandidateError(point, 0.5, 0.95)

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from sklearn_asal.__main__ import main
 from sklearn_asal.benchmarks import latency
+
+from ..datasets.settings import SETTINGS
 
 
 def bench(*arguments):
@@ -49,9 +52,6 @@ def test_batches_and_pools(policy, capsys):
     assert "query() p50" in printed
     assert bench("--policy", policy(True), "--pool", 100) == 1
     assert "--pool must be at least 200" in capsys.readouterr().err
-    choice = "--pool-choice", "informative"
-    assert bench("--policy", policy(True), "--pool", 500, *choice) == 0
-    assert "query() p50" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         bench("--many", 30, "--pool", 500)
 
@@ -63,7 +63,6 @@ def test_batches_and_pools(policy, capsys):
         (("--soak", 30, "--calls", 9), "--calls would have no effect: leave it or --soak out"),
         (("--many", 30, "--deadline-ms", 2), "--deadline-ms would have no effect"),
         (("--load", 2), "--load would have no effect: add --soak"),
-        (("--pool-choice", "nearest"), "--pool-choice would have no effect: add --pool"),
         (("--out", "no-such-folder/a.png"), "make it first"),
         (("--out", "figure.xyz"), "--out must be a file that ends in"),
         (("--out", "figure"), "--out must be a file that ends in"),
@@ -89,3 +88,20 @@ def test_share_over_the_deadline():
 def test_unknown_policy(capsys):
     assert bench("--policy", "no-such") == 1
     assert "neither a preset" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(policy, setting):
+    file = policy(True)
+    with SETTINGS[setting]():
+        threads, dtype, errors = torch.get_num_threads(), torch.get_default_dtype(), np.geterr()
+        for prepare in latency.methods(file, True, 2).values():
+            assert (latency.latencies(prepare, 3, 2, 2) > 0).all()
+        assert (latency.soak(file, True, 2, 45, load=1)[0] > 0).all()
+        assert latency.throughput(file, True, 2, 25) > 0
+        for seconds in latency.pool_latency(file, True, 300, 2, calls=3):
+            assert np.min(seconds) > 0
+        # And they are the program's own again.
+        assert torch.get_num_threads() == threads
+        assert torch.get_default_dtype() == dtype
+        assert np.geterr() == errors

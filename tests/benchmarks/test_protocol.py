@@ -10,10 +10,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sklearn_asal import AmortizedSafeQuerier, CandidatePool, GPSafeQuerier
-from sklearn_asal.benchmarks import Task, get_task, protocol, run
+from sklearn_asal.benchmarks import TableSource, Task, get_task, protocol, run
+from sklearn_asal.exceptions import NoSafeCandidateError
 
-from ..queriers import BestSafeQuerier
-from .synthetic import Sequence, Timid, table_task, task
+from ..common import BestSafeQuerier
+from ..datasets.settings import SETTINGS
+from .synthetic import Sequence, Timid, table_task, task, two_limits
 
 
 def test_safe_share_and_worst_violation():
@@ -31,18 +33,6 @@ def test_violations_are_measured_ones():
     last = run(querier, task(noise=0.1), seed=0, n_queries=200, every=200)[-1]
     assert last.safe_share == pytest.approx(0.5, abs=0.12)
     assert last.worst_violation == pytest.approx(0.28, abs=0.1)
-
-
-@pytest.mark.filterwarnings("error")
-def test_informative_querier_has_rows_all_over_the_bounds():
-    querier = AmortizedSafeQuerier("2d", pool_choice="informative")
-    records, querier = run(querier, "townsend", 0, n_queries=40, every=40, return_querier=True)
-    plain = run(AmortizedSafeQuerier("2d"), "townsend", 0, n_queries=40, every=40)
-    rows = CandidatePool.from_bounds(querier.bounds).X
-    asked = querier.X_[5:]
-    assert (asked[:, None] == rows).all(axis=2).any(axis=1).all()
-    assert records[-1].rmse < 0.9 * plain[-1].rmse
-    assert records[-1].safe_share >= 0.9
 
 
 def test_without_safety():
@@ -183,6 +173,111 @@ def test_table():
     assert records[-1].worst_violation == pytest.approx(0.2)
 
 
+def rows_task(z, threshold=0.0, when="above"):
+    """Rows 0, 0.1, ..., 1 with safety measurements ``z``."""
+    X = np.arange(11)[:, None] / 10
+    return Task("limits", "safe", TableSource(X, X[:, 0], z, (0, 1), threshold, when), 1, 3, 1)
+
+
+def seen(z, threshold, when):
+    """Rows of the pool in the order in which they are measured, and what is said of each."""
+    case = rows_task(z, threshold, when)
+    pool = case.begin(0).pool.X[:, 0]
+    records, querier = run(
+        Sequence(points=tuple(pool), n_init=1), case, 0, len(pool), every=99, return_querier=True
+    )
+    assert sorted(querier.X_[1:, 0]) == sorted(pool)
+    rows = np.round(10 * querier.X_[1:, 0]).astype(int)
+    return rows, [(record.safe_share, record.worst_violation) for record in records]
+
+
+RAMP = np.arange(11) / 10
+
+
+@pytest.mark.parametrize(
+    ("z", "threshold", "when", "violation"),
+    [
+        (RAMP, 0.35, "above", np.maximum(0.35 - RAMP, 0)),
+        (RAMP, 0.35, "below", np.maximum(RAMP - 0.35, 0)),
+        (RAMP - 0.5, 0.0, "above", np.maximum(0.5 - RAMP, 0)),
+        (RAMP - 0.5, 0.0, "below", np.maximum(RAMP - 0.5, 0)),
+        (400 - 100 * RAMP, 350.0, "below", np.maximum(50 - 100 * RAMP, 0)),
+        # The worse of two limits: 0.2 to 0.7 is safe.
+        (
+            np.stack([RAMP, RAMP], axis=1),
+            [0.2, 0.7],
+            ["above", "below"],
+            np.maximum(np.maximum(0.2 - RAMP, RAMP - 0.7), 0),
+        ),
+        # One number for both limits.
+        (
+            np.stack([2 * RAMP, 1 - RAMP], axis=1),
+            0.3,
+            "above",
+            np.maximum(np.maximum(0.3 - 2 * RAMP, RAMP - 0.7), 0),
+        ),
+        # Safe or not, without a distance.
+        (RAMP < 0.55, 0.0, "above", (RAMP > 0.55) * 1.0),
+    ],
+)
+def test_limits_anywhere(z, threshold, when, violation):
+    rows, found = seen(z, threshold, when)
+    violation = np.where(violation > 1e-12, violation, 0)[rows]
+    n = np.arange(1, len(rows) + 1)
+    shares, worst = np.transpose(found)
+    np.testing.assert_allclose(shares, np.cumsum(violation == 0) / n)
+    np.testing.assert_allclose(worst, np.maximum.accumulate(violation))
+    assert 0 < shares[-1] < 1
+
+
+def test_several_limits_of_a_function():
+    # Safe from 2 to 6: 1 is unsafe by 1, 9 by 3, and 5 is safe.
+    records = run(Sequence(points=(0.5, 0.1, 0.9, 0.5)), two_limits(), seed=0)
+    assert [record.safe_share for record in records] == [1, 1 / 2, 1 / 3, 2 / 4]
+    assert [record.worst_violation for record in records] == pytest.approx([0, 1, 3, 3])
+
+
+def test_safe_queriers_take_several_limits_from_the_task(policy):
+    for querier in (GPSafeQuerier(gamma=0.05), AmortizedSafeQuerier(policy(True, 1))):
+        records, querier = run(querier, two_limits(), 0, return_querier=True)
+        assert querier.z_.shape == (2 + len(records), 2)
+        assert records[-1].safe_share == (querier.z_[2:] >= 0).all(axis=1).mean()
+    case = rows_task(np.stack([RAMP, RAMP], axis=1), [0.15, 0.75], ["above", "below"])
+    _, querier = run(GPSafeQuerier(gamma=0.4), case, 0, return_querier=True)
+    assert (querier.safety_threshold, querier.safe_when) == ([0.15, 0.75], ["above", "below"])
+
+
+class Naming(Sequence):
+    """Finds nothing safe, and names ``point`` in the user's units as the least unsafe."""
+
+    def __init__(self, point=(), bounds=None, budget=None, random_state=None):
+        super().__init__(n_init=1, bounds=bounds, budget=budget, random_state=random_state)
+        self.point = point
+
+    def query(self, **asked):
+        raise NoSafeCandidateError(np.array(self.point), 0.5, 0.95)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1.0, 1e6, 1e150])
+def test_row_that_an_error_names_is_found_in_any_units(scale):
+    # The rows differ in the first feature by a lot and in the second by little, or the reverse.
+    values = np.linspace(1, 2, 8)
+    rows = np.stack(np.meshgrid(scale * values, values), axis=-1).reshape(-1, 2)
+    for index in (0, 5, 17, 63):
+        point = rows[index] * (1 + 4e-16)
+        x, found, forced = protocol.choose(Naming(tuple(point)), CandidatePool(rows), [])
+        assert (found, forced) == (index, True)
+        np.testing.assert_array_equal(x, rows[[index]])
+
+
+def test_equal_rows_are_measured_in_turn():
+    rows = np.array([[0.2], [0.7], [0.7], [0.7], [0.9]])
+    taken = []
+    for _ in range(3):
+        taken.append(protocol.choose(Naming((0.7,)), CandidatePool(rows), taken)[1])
+    assert taken == [1, 2, 3]
+
+
 def test_least_unsafe_candidate_is_measured_when_none_is_safe_enough():
     records = run(Timid(0.7), task(), seed=0)
     assert all(record.forced for record in records)
@@ -217,6 +312,10 @@ def test_errors_are_passed_on():
     for name in ("n_queries", "every"):
         with pytest.raises(ValueError, match=f"{name} == 0"):
             run(Sequence(), task(), seed=0, **{name: 0})
+        with pytest.raises(TypeError, match=name):
+            run(Sequence(), task(), seed=0, **{name: 2.0})
+    with pytest.raises(ValueError, match="seed == -1"):
+        run(Sequence(), task(), seed=-1)
 
 
 def test_task_by_name():
@@ -235,3 +334,22 @@ def test_same_seed_same_result():
         return [(r.rmse, r.safe_share, r.worst_violation) for r in records]
 
     assert results(1) == results(1) != results(2)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(setting):
+    def results():
+        for querier, case in (
+            (Timid(0.7), two_limits(0.1)),
+            (Timid(0.0), table_task(n_test=1)),
+            (GPSafeQuerier(gamma=0.05), "townsend"),
+            (AmortizedSafeQuerier("2d"), "simionescu"),
+        ):
+            for record in run(querier, case, 0, 3):
+                yield record.rmse, record.safe_share, record.worst_violation, record.forced
+
+    expected = list(results())
+    with SETTINGS[setting]():
+        assert list(results()) == expected
+        with pytest.raises(ValueError, match="x"):
+            task().begin(0).measure([np.nan])

@@ -15,6 +15,8 @@ from sklearn_asal.benchmarks.report import figure, report
 from sklearn_asal.benchmarks.results import Results
 from sklearn_asal.benchmarks.summary import markdown, paper_rmse, short, summarise, tables
 
+from ..datasets.settings import SETTINGS
+
 NAN = math.nan
 
 
@@ -142,6 +144,18 @@ def test_report(results):
     assert r"ValueError: no \| <policy> at all |" in text
 
 
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(results, setting):
+    def written():
+        path = report(results.folder)
+        return [path.with_suffix(kind).read_text(encoding="utf-8") for kind in (".md", ".html")]
+
+    expected = written()
+    with SETTINGS[setting]():
+        assert written() == expected
+        assert Results(results.folder).records == results.records
+
+
 def test_figure(results):
     panels = figure(results, "simionescu").axes
     assert [panel.get_ylabel() for panel in panels[:2]] == ["RMSE", "share of safe queries"]
@@ -211,7 +225,7 @@ def test_failures_alone_make_a_report(tmp_path):
     results = Results(tmp_path)
     results.failures["sinus", "aal", 0] = "ValueError: no policy"
     results.save()
-    assert "no policy" in report(tmp_path).read_text()
+    assert "no policy" in report(tmp_path).read_text(encoding="utf-8")
 
 
 def test_no_benchmark(tmp_path):

@@ -1,28 +1,36 @@
 """Cells, restarts, failures and processes."""
 
 import csv
+import errno
+import itertools
 import json
+import signal
 import subprocess
 import sys
+import threading
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn
 
 from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.benchmarks import runner
 from sklearn_asal.benchmarks.methods import METHODS, SUITES, make
 from sklearn_asal.benchmarks.results import COLUMNS, Results
 from sklearn_asal.benchmarks.runner import _identity, run_cells
 from sklearn_asal.benchmarks.tasks import TASKS, get_task
 from sklearn_asal.surrogates import SparseGP
 
-from ..queriers import BestSafeQuerier, UniformQuerier
-from .synthetic import Sequence, Timid, table_task, task
+from ..common import BestSafeQuerier, UniformQuerier
+from ..datasets.settings import SETTINGS
+from .synthetic import Sequence, Timid, table_task, task, two_limits
 
 
 def rows(folder, name="results.csv", without=()):
-    with (folder / name).open(newline="") as file:
+    with (folder / name).open(newline="", encoding="utf-8") as file:
         return [{k: v for k, v in row.items() if k not in without} for row in csv.DictReader(file)]
 
 
@@ -93,6 +101,91 @@ def test_killed_run_goes_on_where_it_stopped(tmp_path, calls):
     assert rows(whole.folder, without=["seconds"]) == rows(tmp_path, without=["seconds"])
 
 
+class InDestructor:
+    """Is interrupted where Python drops the exception."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+class Interrupted(Sequence):
+    """Sends an interrupt when its random state is ``at``, within a destructor or not."""
+
+    def __init__(self, at=2, hidden=True, n_init=2, bounds=None, budget=None, random_state=None):
+        super().__init__(n_init=n_init, bounds=bounds, budget=budget, random_state=random_state)
+        self.at = at
+        self.hidden = hidden
+
+    def fit(self, X, y, z=None):
+        if self.random_state == self.at:
+            if self.hidden:
+                InDestructor()
+            else:
+                signal.raise_signal(signal.SIGINT)
+        return super().fit(X, y, z)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("hidden", [True, False])
+def test_interrupt_ends_the_run_after_one_cell_at_most(tmp_path, hidden):
+    Interrupted.calls = 0
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(tmp_path, [task()], {"mine": Interrupted(hidden=hidden)}, seeds=100_000)
+    assert Interrupted.calls == (3 if hidden else 2) * 3
+    assert {row["seed"] for row in rows(tmp_path)} == {"0", "1", *(["2"] if hidden else [])}
+    assert Results(tmp_path).failures == {}
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_other_handlers_of_interrupts_stay(tmp_path, handler):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        run_cells(tmp_path, [task()], {"mine": Sequence()}, seeds=1)
+        assert signal.getsignal(signal.SIGINT) is handler
+        if handler is signal.SIG_IGN:
+            run_cells(tmp_path, [task()], {"i": Interrupted(0, hidden=False)}, seeds=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_run_in_another_thread(tmp_path):
+    arguments = tmp_path, [task()], {"mine": Sequence()}, 2
+    thread = threading.Thread(target=run_cells, args=arguments)
+    thread.start()
+    thread.join()
+    assert len(Results(tmp_path).records) == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_cells_are_submitted_a_few_at_a_time(tmp_path, monkeypatch, jobs):
+    submitted = []
+
+    def counted(function):
+        submitted.append(function)
+        return delayed(function)
+
+    delayed = runner.delayed
+    monkeypatch.setattr(runner, "delayed", counted)
+    killed = Sequence(fails_at=4, error=KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(tmp_path, [task()], {"mine": killed}, seeds=100_000, jobs=jobs)
+    # Some cells of the few milliseconds that these take go to a process together.
+    assert len(submitted) <= (5 if jobs == 1 else 500)
+
+
+def test_ray_is_handed_a_few_cells_at_a_time(monkeypatch):
+    class Parallel:
+        def __call__(self, calls):
+            return [function(*arguments) for function, arguments, _ in calls]
+
+    monkeypatch.setattr(runner, "Parallel", Parallel)
+    calls = (runner.delayed(int)(number) for number in range(100_000))
+    assert list(itertools.islice(runner._finished(calls, "ray", 2), 9)) == list(range(9))
+    assert next(calls)[1][0] <= 9 + 8
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failed_cell_is_recorded_and_the_rest_goes_on(tmp_path, jobs):
     mended = tmp_path / "mended"
@@ -155,7 +248,17 @@ def test_a_folder_holds_one_kind_of_results(tmp_path, policy):
     other.write_bytes(Path(policy(True, 3)).read_bytes())
     with pytest.raises(ValueError, match="policy="):
         run_cells(tmp_path, ["townsend"], ["asal"], policy=other, **options)
-    assert json.loads((tmp_path / "settings.json").read_text())["n_queries"] == 2
+    assert json.loads((tmp_path / "settings.json").read_text(encoding="utf-8"))["n_queries"] == 2
+
+
+@pytest.mark.parametrize("name", sorted(runner._WITH_POLICY))
+def test_a_method_stands_for_one_policy(tmp_path, policy, name):
+    case = "simionescu" if METHODS[name].safe else "branin"
+    options = {"tasks": [case], "methods": [name], "n_queries": 2}
+    results = run_cells(tmp_path, seeds=1, policy=policy(METHODS[name].safe, 2), **options)
+    assert list(results.records) == [(case, name, 0)]
+    with pytest.raises(ValueError, match="holds results with policy="):
+        run_cells(tmp_path, seeds=2, **options)
 
 
 def test_a_name_stands_for_one_querier(tmp_path):
@@ -191,11 +294,11 @@ def test_folder_of_a_version_that_did_not_record_tasks(tmp_path):
     mine, options = {"u": UniformQuerier()}, {"seeds": 1, "n_queries": 2}
     run_cells(tmp_path, [task()], mine, **options)
     path = tmp_path / "settings.json"
-    settings = json.loads(path.read_text())
+    settings = json.loads(path.read_text(encoding="utf-8"))
     del settings["tasks"]
-    path.write_text(json.dumps(settings))
+    path.write_text(json.dumps(settings), encoding="utf-8")
     run_cells(tmp_path, [task()], mine, **options)
-    assert "n_init=2" in json.loads(path.read_text())["tasks"]["wave"]
+    assert "n_init=2" in json.loads(path.read_text(encoding="utf-8"))["tasks"]["wave"]
 
 
 def test_task_by_address(tmp_path):
@@ -213,6 +316,20 @@ def test_queriers_are_told_apart_by_all_their_parameters():
     assert texts[0] == texts[2]
     # Objects without a repr of their own: equal in every process.
     assert _identity(Sequence(error=object())) == _identity(Sequence(error=object()))
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, "everything of an estimator is printed"])
+def test_queriers_are_told_apart_whatever_is_printed(setting):
+    def texts():
+        values = 0.1 + 1e-12 * np.arange(4)
+        queriers = [Sequence(points) for points in (*values, values, values + 1e-12)]
+        return [_identity(querier) for querier in [*queriers, Sequence(Sequence(values))]]
+
+    expected = texts()
+    assert len(set(expected)) == len(expected)
+    printed = sklearn.config_context(print_changed_only=False)
+    with SETTINGS.get(setting, lambda: printed)():
+        assert texts() == expected
 
 
 class Entering(Sequence):
@@ -257,11 +374,11 @@ def test_a_killed_run_frees_its_folder(tmp_path):
 
 
 def test_file_system_without_locks(tmp_path, monkeypatch):
-    def refuse(file):
-        raise OSError(38, "Function not implemented")
+    def refuse(*arguments):
+        raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("sklearn_asal.benchmarks.results._lock", refuse)
-    with pytest.warns(UserWarning, match=r"cannot be locked .*Function not implemented"):
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.warns(UserWarning, match=r"cannot be locked .*No locks available"):
         results = run_cells(tmp_path, [task()], {"u": UniformQuerier()}, 1)
     assert len(results.records) == 1
 
@@ -282,10 +399,10 @@ def test_messages(tmp_path):
     with pytest.raises(ValueError, match="'gp' is the name of a method of this package"):
         run_cells(tmp_path / "new", [task()], {"gp": UniformQuerier()})
     assert not (tmp_path / "new").exists()
-    (tmp_path / "results.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "results.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"results\.csv without settings\.json"):
         run_cells(tmp_path, [task()], mine)
-    (tmp_path / "settings.json").write_text("[1]")
+    (tmp_path / "settings.json").write_text("[1]", encoding="utf-8")
     with pytest.raises(ValueError, match="not a benchmark's"):
         run_cells(tmp_path, [task()], mine)
 
@@ -302,8 +419,8 @@ def test_every_task_has_a_suite_of_methods():
     assert set(TASKS.values()) == set(SUITES)
     assert sorted([*SUITES["al"], *SUITES["safe"]]) == sorted(METHODS)
     assert set(METHODS) == set(
-        "asal asal-informative safe-gp safe-svgp safe-mgp min-unsafe safe-random "
-        "aal aal-informative gp svgp mgp random".split()
+        "asal safe-ensemble safe-gp safe-svgp safe-mgp min-unsafe safe-random "
+        "aal ensemble gp svgp mgp random".split()
     )
 
 
@@ -329,3 +446,43 @@ def test_policy_and_tolerance_reach_the_querier(policy):
     assert make("asal", task()).policy == "auto"
     case = replace(task(), gamma=0.2)
     assert make("safe-gp", case).gamma == make("min-unsafe", case).gamma == 0.2
+
+
+class Alarming(Sequence):
+    """Warns in each campaign."""
+
+    def fit(self, X, y, z=None):
+        warnings.warn("the rig is hot", UserWarning, stacklevel=1)
+        return super().fit(X, y, z)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(tmp_path, setting):
+    methods = {
+        **{name: None for name in ("asal", "safe-gp", "safe-random")},
+        "mine": Sequence(n_init=5, fails_at=1),
+        "alarming": Alarming(n_init=5),
+        "best": BestSafeQuerier(),
+    }
+    cases = [
+        replace(two_limits(noise=0.1), n_init=5),
+        "simionescu",
+        replace(table_task(n_init=5), n_queries=3),
+    ]
+
+    def results(folder):
+        run_cells(folder, cases, methods, 2, n_queries=3)
+        failures = {
+            (row["task"], row["method"], row["seed"]): row["error"]
+            for row in rows(folder, "failures.csv")
+        }
+        return rows(folder, without=["seconds"]), failures
+
+    expected = results(tmp_path / "plain")
+    assert ("simionescu", "mine", "1") in expected[1]
+    assert not any("alarming" in cell for cell in expected[1])
+    with SETTINGS[setting]():
+        assert results(tmp_path / "other") == expected
+        # The folder is taken for that of the same methods and tasks.
+        again = run_cells(tmp_path / "plain", cases, methods, 2, n_queries=3)
+    assert len(again.failed) == len(expected[1])

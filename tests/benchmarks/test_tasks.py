@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from sklearn_asal.benchmarks import TASKS, Task, get_task
+from sklearn_asal.benchmarks.sources import TrajectorySource
 from sklearn_asal.datasets import (
+    Function,
     fluid_system,
     load_airfoil,
     load_airline,
@@ -239,12 +241,145 @@ def test_what_is_no_own_task(address, error, message):
     assert repr(address) in str(caught.value)
 
 
+class Bare:
+    """A source of somebody's own, with bounds to choose."""
+
+    def __init__(self, bounds=((0.0, 1.0),), X=((0.5,), (0.6,)), y=(1.0, 2.0), z=None):
+        self.bounds, self.X, self.y, self.z = bounds, X, y, z
+
+    def draw(self, n_init, n_test, initial, test, pool):
+        return (
+            self.X,
+            self.y,
+            self.z,
+            self.X,
+            self.y,
+            None,
+            lambda x, index, rng: (self.y[:1], None),
+        )
+
+
 @pytest.mark.parametrize(
-    ("field", "value"), [("name", "a/b"), ("suite", "sefa"), ("n_init", 0), ("n_test", -1)]
+    ("field", "value"),
+    [
+        *(("name", name) for name in ("a/b", "", 3, None)),
+        *(("suite", suite) for suite in ("sefa", None, ["al"])),
+        *((n, v) for n in ("n_init", "n_queries", "n_test") for v in (0, -1, 1.0, "3", None)),
+        *(("gamma", gamma) for gamma in (0.0, 1.0, -0.1, np.nan, "0.05")),
+        *(("source", source) for source in (None, np.zeros((3, 2)), synthetic.wave)),
+    ],
 )
 def test_bad_field_is_named(field, value):
-    with pytest.raises(ValueError, match=field):
+    with pytest.raises((TypeError, ValueError), match=field):
         replace(table_task(), **{field: value})
+
+
+@pytest.mark.parametrize(
+    "bounds", [None, [], [0, 1], [(1, 0)], [(0, 0)], [(0, np.nan)], [(0, 1, 2)], [("a", "b")]]
+)
+def test_bad_bounds_of_a_source_are_named(bounds):
+    with pytest.raises((TypeError, ValueError), match="bounds"):
+        Task("bare", "al", Bare(bounds), 2, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"X": [[0.5], [np.nan]]}, "X"),
+        ({"y": [1.0]}, "y has 1 entries, but X has 2 rows"),
+        ({"y": [1.0, None]}, "y"),
+        ({"z": [1.0, 2.0, 3.0]}, "z has 3 entries"),
+    ],
+)
+def test_what_a_source_draws_is_checked(parts, message):
+    suite = "safe" if "z" in parts else "al"
+    with pytest.raises(ValueError, match=message):
+        Task("bare", suite, Bare(**parts), 2, 3, 2).begin(0)
+
+
+def test_what_a_source_measures_is_checked():
+    trial = Task("bare", "al", Bare(y=np.array([[1.0], [2.0]])), 2, 3, 2).begin(0)
+    assert trial.y.shape == trial.y_test.shape == (2,)
+    assert trial.measure([0.5])[0].shape == (1,)
+    with pytest.raises(ValueError, match="y has 1 entries, but x has 2 rows"):
+        trial.measure([[0.5], [0.6]])
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ([[0.5, 0.5]], "x has 2 features, but the task has 1"),
+        ([[np.nan]], "x"),
+        ([["0.5"]], "x"),
+        (None, "x"),
+    ],
+)
+def test_bad_points_are_named(x, message):
+    for case in (synthetic.task(), table_task()):
+        with pytest.raises((TypeError, ValueError), match=message):
+            case.begin(0).measure(x, 0)
+
+
+def test_a_point_may_be_a_row_or_a_table():
+    trial = synthetic.task("al").begin(0)
+    for x in (0.5, [0.5], [[0.5]], np.array(0.5)):
+        np.testing.assert_allclose(trial.measure(x)[0], np.sin([0.5]))
+    np.testing.assert_allclose(trial.measure([[0.5], [0.7]])[0], np.sin([0.5, 0.7]))
+    wide = get_task("branin").begin(0)
+    assert wide.measure([1.0, 2.0])[0].shape == (1,)
+    with pytest.raises(ValueError, match="x has 4 features, but the task has 2"):
+        wide.measure([1.0, 2.0, 3.0, 4.0])
+
+
+def test_limits_are_those_of_the_source():
+    task = synthetic.task()
+    assert (task.safety_threshold, task.safe_when) == (0.0, "above")
+    rows = replace(table_task().source, safety_threshold=0.3, safe_when="below")
+    task = replace(table_task(), source=rows)
+    assert (task.safety_threshold, task.safe_when) == (0.3, "below")
+
+
+def test_numbers_are_written_alike_whatever_their_type():
+    plain = replace(table_task(), gamma=0.05)
+    numpy = replace(plain, n_init=np.int64(2), n_test=np.int32(3), gamma=np.float64(0.05))
+    assert repr(numpy) == repr(plain)
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "message"),
+    [
+        (synthetic.FunctionSource, (synthetic.wave,), "function must be a Function"),
+        (synthetic.FunctionSource, (sinus(), -0.1), "noise"),
+        (synthetic.FunctionSource, (sinus(), np.nan), "noise"),
+        (synthetic.FunctionSource, (sinus(), "0.1"), "noise"),
+        (TrajectorySource, (sinus, 10), "function must be a Function"),
+        (TrajectorySource, (sinus(), 0), "pool_size"),
+        (TrajectorySource, (sinus(), 1.5), "pool_size"),
+        (TrajectorySource, (sinus(), 10, np.inf), "noise"),
+    ],
+)
+def test_bad_arguments_of_sources_are_named(source, arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        source(*arguments)
+
+
+def test_several_limits_of_a_function():
+    trial = synthetic.two_limits(noise=0.3).begin(0)
+    assert trial.z.shape == (2, 2)
+    assert (trial.z >= 0).all()
+    assert ((trial.X_test >= 2) & (trial.X_test <= 6)).all()
+    y, z = synthetic.two_limits().begin(0).measure([[1.0], [7.0]])
+    assert y.shape == (2,)
+    np.testing.assert_array_equal(z, [[-1, 5], [5, -1]])
+
+
+def test_bare_functions_with_columns_make_a_task():
+    function = Function(
+        "columns", [(0, 1)], lambda X: X.tolist(), lambda X: [[x > 0.2] for x in X[:, 0]]
+    )
+    trial = Task("columns", "safe", synthetic.FunctionSource(function), 2, 3, 5).begin(0)
+    assert trial.y.shape == trial.z.shape == (2,)
+    assert (trial.X_test > 0.2).all()
 
 
 def test_source_has_to_fit_the_suite():

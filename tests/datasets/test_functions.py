@@ -5,11 +5,14 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sklearn_asal.datasets import Function, branin, simionescu, sinus, townsend
+
+from .settings import SETTINGS
 
 FACTORIES = [sinus, branin, simionescu, townsend]
 SAFE = [simionescu, townsend]
@@ -289,9 +292,257 @@ def test_messages_name_the_argument():
         task.sample(-1)
     with pytest.raises(ValueError, match='"all" or "centre"'):
         task.sample(3, "center")
-    with pytest.raises(ValueError, match=r"bounds must have shape \(n_features, 2\)"):
-        Function("bad", [0, 1], _ramp)
-    with pytest.raises(ValueError, match="lower < upper"):
-        Function("bad", [(1, 0)], _ramp)
-    with pytest.raises(ValueError, match="y_scale must be positive"):
-        Function("bad", [(0, 1)], _ramp, y_scale=0)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "message"),
+    [
+        ("bounds", [0, 1], r"bounds must have shape \(n_features, 2\).*got shape \(2,\)"),
+        ("bounds", [(0, 1, 2)], r"bounds must have shape \(n_features, 2\).*got shape \(1, 3\)"),
+        ("bounds", [], "bounds"),
+        ("bounds", [(1, 0)], "bounds of feature 0 must be finite with low < high"),
+        ("bounds", [(0, 1), (2, 2)], "bounds of feature 1 must be finite with low < high"),
+        ("bounds", [(0, np.inf)], "bounds"),
+        ("bounds", [(0, np.nan)], "bounds"),
+        ("bounds", [("0", "1")], "bounds"),
+        ("bounds", None, "bounds"),
+        ("y_loc", np.nan, "y_loc must be a finite number, got nan"),
+        ("y_loc", "auto", "y_loc must be a finite number, got 'auto'"),
+        ("y_scale", 0, "y_scale must be a positive finite number, got 0"),
+        ("y_scale", [1.0, 2.0], "y_scale must be a positive finite number"),
+        ("z_scale", -1.0, "z_scale must be a positive finite number, got -1"),
+        ("z_scale", [1.0, 0.0], "z_scale must be a positive finite number, got 0"),
+        ("z_scale", np.inf, "z_scale must be a positive finite number, got inf"),
+        ("f", None, "f must be a function that takes X"),
+        ("q", 3.0, r"q must be a function that takes X.*got 3\.0"),
+    ],
+)
+def test_bad_arguments_are_named(argument, value, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Function(**{"name": "bad", "bounds": [(0, 1)], "f": _ramp, argument: value})
+
+
+@pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf, "0.1", None])
+def test_bad_noise_is_named(noise):
+    for measure in (branin().measure, simionescu().measure):
+        with pytest.raises((TypeError, ValueError), match="noise"):
+            measure([[1.0, 1.0]], noise=noise)
+    with pytest.raises((TypeError, ValueError), match="noise"):
+        simionescu().initial_points(3, noise=noise)
+
+
+def _backwards(values):
+    """Labelled from last to first, so that rows found by label are others' rows."""
+    return pd.Series(values, index=np.arange(len(values))[::-1])
+
+
+# Ways to return one number for each row.
+FORMS = {
+    "column": lambda values: values[:, None],
+    "list": lambda values: values.tolist(),
+    "tuple": tuple,
+    "series": _backwards,
+    "frame": lambda values: _backwards(values).to_frame("y"),
+    "objects": lambda values: values.astype(object),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_f_and_q_return_is_taken_row_by_row(form):
+    plain = branin()
+    q = simionescu().q
+    whole = Function("whole", plain.bounds, plain.f, q).normalise()
+    other = Function(
+        "other", plain.bounds, lambda X: FORMS[form](plain.f(X)), lambda X: FORMS[form](q(X))
+    ).normalise()
+    assert (other.y_loc, other.y_scale, other.z_scale) == (
+        whole.y_loc,
+        whole.y_scale,
+        whole.z_scale,
+    )
+    for n in (1, 7):
+        X = whole.sample(n, random_state=0)
+        np.testing.assert_array_equal(other.output(X), whole.output(X))
+        np.testing.assert_array_equal(other.safety(X), whole.safety(X))
+        for one, two in zip(other.measure(X, 1), whole.measure(X, 1), strict=True):
+            assert one.shape == (n,)
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda X: 3.0,
+        lambda X: np.float64(3.0),
+        lambda X: np.array(3.0),
+        lambda X: X[:-1, 0],
+        lambda X: np.append(X[:, 0], 0.0),
+        lambda X: X[:, 0][None],
+        lambda X: X[:, :, None],
+        lambda X: None,
+        lambda X: ["a"] * len(X),
+        lambda X: np.full(len(X), np.nan),
+        lambda X: np.where(X[:, 0] > 0.5, np.inf, 1.0),
+        lambda X: X[:, 0] + 1j,
+        lambda X: pd.Series([None] * len(X)),
+        lambda X: [[1.0], [1.0, 2.0]] * (len(X) // 2),
+    ],
+)
+@pytest.mark.parametrize("argument", ["f", "q"])
+@pytest.mark.parametrize("call", ["output", "measure", "normalise", "safe_test_points"])
+def test_what_f_and_q_must_not_return(returned, argument, call):
+    bounds = [(0, 1), (0, 1)]
+    function = Function(
+        **{"name": "pit", "bounds": bounds, "f": _ramp, "q": _ramp, argument: returned}
+    )
+    X = np.linspace(0, 1, 8).reshape(4, 2)
+    if call == "output":
+        call = "safety" if argument == "q" else call
+    elif call == "safe_test_points" and argument == "f":
+        call = "initial_points"
+    arguments = {"normalise": (), "safe_test_points": (3, 0), "initial_points": (3, 0)}
+    with pytest.raises((TypeError, ValueError), match=f"{argument} of pit must return"):
+        getattr(function, call)(*arguments.get(call, (X,)))
+
+
+def test_outputs_have_one_column():
+    function = Function("pair", [(0, 1), (0, 1)], lambda X: X, lambda X: X)
+    with pytest.raises(ValueError, match=r"f of pair must return shape \(n,\), .*\(4, 2\)"):
+        function.output(np.zeros((4, 2)))
+    assert function.safety(np.zeros((4, 2))).shape == (4, 2)
+
+
+def test_an_error_within_f_is_passed_on():
+    def f(X):
+        raise ValueError("the valve is stuck")
+
+    with pytest.raises(ValueError, match=r"^the valve is stuck$"):
+        Function("rig", [(0, 1)], f).output([[0.5]])
+
+
+def test_f_cannot_change_what_q_sees():
+    def f(X):
+        X *= 0
+        return X[:, 0]
+
+    function = Function("greedy", [(0, 1)], f, _ramp)
+    assert (
+        function.normalise().z_scale
+        == Function("plain", [(0, 1)], _ramp, _ramp).normalise().z_scale
+    )
+    X = np.array([[0.25], [0.75]])
+    np.testing.assert_array_equal(function.measure(X, 0, noise=0)[1], [0.25, 0.75])
+    np.testing.assert_array_equal(X, [[0.25], [0.75]])
+
+
+def test_no_points_have_no_outputs():
+    for function in (branin(), simionescu()):
+        X = function.sample(0)
+        assert function.output(X).shape == (0,)
+        measured = function.measure(X)
+        assert {part.shape for part in np.atleast_2d(measured)} == {(0,)}
+
+
+def _edges(X):
+    """Three limits: a floor, a ceiling and a diagonal."""
+    return np.stack([X[:, 0] - 0.45, 3 * (0.55 - X[:, 1]), X[:, 1] - X[:, 0] + 0.02], axis=1)
+
+
+@pytest.fixture
+def three_limits():
+    return Function("edges", [(0, 1), (0, 1)], _ramp, _edges)
+
+
+def test_several_limits_have_a_column_each(three_limits):
+    X = three_limits.sample(500, random_state=0)
+    np.testing.assert_array_equal(three_limits.safety(X), _edges(X))
+    scaled = three_limits.normalise()
+    grid_deviation = _edges(grid(three_limits, 500)).std(axis=0)
+    np.testing.assert_allclose(scaled.z_scale, grid_deviation, rtol=1e-3)
+    np.testing.assert_allclose(scaled.safety(X), _edges(X) / scaled.z_scale)
+    measured = scaled.measure(X, random_state=1)[1]
+    noise = measured - scaled.safety(X)
+    np.testing.assert_allclose(noise.std(axis=0), 0.1, rtol=0.15)
+    assert abs(np.corrcoef(noise.T) - np.eye(3)).max() < 0.15
+    twin = pickle.loads(pickle.dumps(scaled))
+    np.testing.assert_array_equal(twin.safety(X), scaled.safety(X))
+
+
+@pytest.mark.parametrize("n", [1, 40])
+def test_points_are_safe_by_all_limits(three_limits, n):
+    for function in (three_limits, three_limits.normalise()):
+        X, y, z = function.initial_points(n, 0, return_measurements=True)
+        assert X.shape == (n, 2)
+        assert y.shape == (n,)
+        assert z.shape == (n, 3)
+        assert (z >= 0).all()
+        X = function.safe_test_points(n, 0)
+        assert (_edges(X) >= 0).all()
+    # As many points would be safe by each limit alone, and few of those by all.
+    X = three_limits.sample(20_000, random_state=0)
+    share = (_edges(X) >= 0).all(axis=1).mean()
+    assert share < 0.3 < (_edges(X) >= 0).mean(axis=0).min()
+
+
+def test_one_limit_is_no_matter_of_form():
+    flat = Function("flat", [(0, 1), (0, 1)], _ramp, lambda X: X[:, 0] - 0.5)
+    column = Function("flat", [(0, 1), (0, 1)], _ramp, lambda X: X[:, :1] - 0.5, z_scale=[1.0])
+    for one, two in zip(
+        flat.initial_points(9, 3, return_measurements=True),
+        column.initial_points(9, 3, return_measurements=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_limits_need_a_scale_each(three_limits):
+    function = Function("edges", three_limits.bounds, _ramp, _edges, z_scale=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"z_scale has 2 values, but z has 3"):
+        function.safety([[0.5, 0.5]])
+
+
+def test_booleans_mean_safe_and_not_safe():
+    flag = Function("flag", [(-1, 1)], _ramp, lambda X: X[:, 0] > 0)
+    X = np.array([[-0.5], [0.0], [0.5]])
+    for function in (flag, flag.normalise()):
+        assert (np.sign(function.safety(X)) == [-1, -1, 1]).all()
+        assert (function.safe_test_points(50, 0) > 0).all()
+        assert (function.initial_points(50, 0) > 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
+def test_constants_are_divided_by_one(value):
+    def constant(X):
+        return np.full(len(X), value)
+
+    function = Function("flat", [(0, 1)], constant, constant).normalise()
+    assert (function.y_scale, function.z_scale) == (1.0, 1.0)
+    np.testing.assert_allclose(function.output([[0.3]]), 0, atol=1e-9)
+    np.testing.assert_array_equal(function.safety([[0.3]]), value)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(setting):
+    def faint(X):
+        return np.exp(-1e3 * X[:, 0] ** 2) * 1e-200
+
+    def answers():
+        faints = Function("faint", [(-1, 1)], faint, faint, y_scale=1e-150, z_scale=1e150)
+        for function in (*(factory() for factory in FACTORIES), faints):
+            X, *measured = function.initial_points(4, 0, return_measurements=True)
+            yield [function.y_loc, function.y_scale, function.z_scale]
+            yield from (X, *measured, function.safe_test_points(9, 1), function.output(X))
+
+    expected = list(answers())
+    with SETTINGS[setting]():
+        for one, two in zip(answers(), expected, strict=True):
+            np.testing.assert_array_equal(one, two)
+        for bad in (np.nan, np.inf, None):
+            with pytest.raises(ValueError, match="X"):
+                branin().output([[0.5, bad]])
+            with pytest.raises(ValueError, match="f of hole must return"):
+                Function("hole", [(0, 1)], lambda X, bad=bad: [bad] * len(X)).output([[0.5]])
+            with pytest.raises(ValueError, match="q of hole must return"):
+                Function("hole", [(0, 1)], _ramp, lambda X, bad=bad: [bad]).measure([[0.5]])
+            with pytest.raises(ValueError, match="bounds"):
+                Function("hole", [(0, bad)], _ramp)

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 import sys
 import threading
 from functools import partial
@@ -22,6 +23,8 @@ from sklearn_asal.datasets import (
     loaders,
     sample_fluid_trajectories,
 )
+
+from .settings import SETTINGS
 
 LOADERS = {
     "lgbb": load_lgbb,
@@ -157,8 +160,8 @@ def test_airfoil(data_home):
 
 
 def test_airfoil_without_header(data_home, tmp_path):
-    lines = (data_home / FILES["airfoil"]).read_text().splitlines()
-    (tmp_path / FILES["airfoil"]).write_text("\n".join(lines[1:]))
+    lines = (data_home / FILES["airfoil"]).read_text(encoding="utf-8").splitlines()
+    (tmp_path / FILES["airfoil"]).write_text("\n".join(lines[1:]), encoding="utf-8")
     X, y = load_airfoil(data_home=tmp_path, return_X_y=True)
     expected = load_airfoil(data_home=data_home)
     np.testing.assert_array_equal(X, expected.data)
@@ -190,7 +193,7 @@ def test_fluid_pool_has_the_paper_s_moments(pool):
 
 
 def test_fluid_pressure_against_the_formula_of_the_file(data_home):
-    text = (data_home / FILES["fluid_system"]).read_text().splitlines()
+    text = (data_home / FILES["fluid_system"]).read_text(encoding="utf-8").splitlines()
     comments = dict(line[1:].split(":", 1) for line in text if line[0] == "#" and ":" in line)
     comments = {key.strip(): value for key, value in comments.items()}
     offset = [float(v) for v in comments["offset"].split()]
@@ -376,9 +379,28 @@ def test_folder_from_the_environment(data_home, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["lgbb", "airline", "airfoil", "fluid_system"])
 def test_wrong_file(name, tmp_path):
-    (tmp_path / FILES[name]).write_text("a b c\n1 2 x\n")
+    (tmp_path / FILES[name]).write_text("a b c\n1 2 x\n", encoding="utf-8")
     with pytest.raises(ValueError, match=FILES[name]):
         LOADERS[name](data_home=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["lgbb", "airline", "airfoil", "fluid_system"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-1e999"])
+def test_numbers_that_are_not_finite(name, number, data_home, tmp_path):
+    lines = (data_home / FILES[name]).read_text(encoding="utf-8").splitlines()
+    lines[-1] = re.sub(r"[^,\s]+\s*$", number, lines[-1])
+    (tmp_path / FILES[name]).write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{FILES[name]} holds NaN or infinity"):
+        LOADERS[name](data_home=tmp_path)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_settings_of_the_program_around_do_not_matter(setting, name, data_home):
+    plain = LOADERS[name](data_home=data_home)
+    with SETTINGS[setting]():
+        bunch = LOADERS[name](data_home=data_home)
+    for part in ("data", "target", "safety", "bounds", "raw_target", "raw_safety"):
+        np.testing.assert_array_equal(bunch.get(part, 0), plain.get(part, 0))
 
 
 @pytest.mark.parametrize(
@@ -391,8 +413,14 @@ def test_wrong_file(name, tmp_path):
             [None],
             [0.1, 0.2, None, 0.3, 0.4],
         ],
+        [
+            ["engine_speed", "engine_load", "air_fuel_ratio", "engine_roughness_s"]
+            + ["temperature_exhaust_manifold"],
+            [None],
+            [0.1, 0.2, "nan", 0.3, 0.4],
+        ],
     ],
-    ids=["column", "cell"],
+    ids=["column", "cell", "nan"],
 )
 def test_wrong_workbook(rows, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")

@@ -1,6 +1,10 @@
-"""The NumPy runtime computes what the network of the training computes."""
+"""Runtimes compute what the network of the training computes."""
 
+import copy
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -8,11 +12,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_asal.policies import reader_runtime
-from sklearn_asal.policies.architecture import build, build_runtime, check_weights, complete
+from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.policies import load_policy, reader_runtime, save_policy, shipped
+from sklearn_asal.policies.architecture import N_ANCHORS, check_weights, complete
+from sklearn_asal.policies.networks import build
+from sklearn_asal.policies.reader_runtime import ReaderRuntime
+from sklearn_asal.policies.registry import load_runtime
 from sklearn_asal.policies.runtime import Tokens
+from sklearn_asal.policies.torch_runtime import TorchRuntime
 
-KINDS = "reader", "transformer"
+RUNTIMES = {"reader": ReaderRuntime, "transformer": TorchRuntime}
+KINDS = tuple(RUNTIMES)
 some = settings(max_examples=30, deadline=None, derandomize=True)
 
 
@@ -25,7 +35,7 @@ def pair(dtype=np.float64, n_features=2, seed=0, gain=2.0, kind="reader", **opti
         for parameter in network.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    return network, build_runtime(network.architecture, weights, dtype=dtype)
+    return network, RUNTIMES[kind](network.architecture, weights, dtype=dtype)
 
 
 def data(n_features, B, n, seed=0):
@@ -71,6 +81,57 @@ def test_same_function(kind, n_features, safe, budget, lagged, lead, B, n, seed,
         np.testing.assert_allclose(result, asked(network, *inputs), rtol=0, atol=tolerance)
 
 
+@pytest.mark.parametrize("pooling", ["sqrt", "sum"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 150, N_ANCHORS - 1, N_ANCHORS, N_ANCHORS + 1])
+def test_anchors_follow_the_number_of_observations(n, pooling):
+    """The network's own loop over the sequence, one campaign at a time and many at once."""
+    network, runtime = pair(n_features=3, lead=True, pooling=pooling)
+    left, X, y, z = data(3, 2, n)
+    expected = asked(network, left, X, y, z)
+    for i in range(2):
+        tokens = runtime.tokens(runtime.rows(X[i], y[i], z[i]))
+        alone = runtime.decide(left[i], tokens)
+        np.testing.assert_allclose(alone, expected[i], rtol=0, atol=1e-8)
+    together = runtime.decide_many(left, runtime.rows(X, y, z))
+    np.testing.assert_allclose(together, expected, rtol=0, atol=1e-8)
+    # An anchor further on or back would be noticed.
+    lead = network.lead.abs().min().item()
+    steps = np.abs(np.diff(network.anchors.numpy()[[n % N_ANCHORS - 1, n % N_ANCHORS]], axis=0))
+    assert 0.5 * lead * steps.max() > 1e-3
+
+
+def test_anchors_in_a_padded_batch():
+    network, runtime = pair(n_features=2, lead=True)
+    lengths = np.array([1, 5, 12, 12, 45])
+    left, X, y, z = data(2, 5, 45)
+    mask = np.arange(45) < lengths[:, None]
+    result = runtime.decide_many(left, runtime.rows(X, y, z), mask)
+    for i, n in enumerate(lengths):
+        one = (part[i : i + 1, :n] for part in (X, y, z))
+        expected = asked(network, left[i : i + 1], *one)
+        np.testing.assert_allclose(result[i], expected[0], rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("safe", "name"), [(safe, name) for safe in (True, False) for name in sorted(shipped(safe))]
+)
+def test_shipped_policies_answer_as_their_networks(safe, name):
+    network, header = load_policy(name, safe=safe)
+    network = copy.deepcopy(network).double()
+    weights = {key: value.numpy() for key, value in network.state_dict().items()}
+    exact = ReaderRuntime(header["architecture"], weights, dtype=np.float64)
+    runtime, _ = load_runtime(name, safe=safe)
+    for n in (1, 5, 45, 150):
+        left, X, y, z = data(runtime.n_features, 3, n)
+        expected = asked(network, left, X, y, z)
+        for ours, tolerance in ((exact, 1e-10), (runtime, 5e-6)):
+            np.testing.assert_allclose(ours(left, X, y, z), expected, rtol=0, atol=tolerance)
+            for i in range(3):
+                tokens = ours.tokens(ours.rows(X[i], y[i], z[i]))
+                alone = ours.decide(left[i], tokens)
+                np.testing.assert_allclose(alone, expected[i], rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @some
 @given(
@@ -91,6 +152,26 @@ def test_from_tokens_as_from_raw_observations(kind, n, seed, **options):
             alone = runtime.decide(left[i], tokens)
             assert alone.dtype == dtype
             np.testing.assert_allclose(alone, together[i], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("masked", [False, True])
+def test_floating_point_errors_of_the_host_are_none_of_a_runtime_s(size, masked, kind):
+    """Underflow of exp, for one."""
+    inputs = data(2, 3, 12)
+    mask = np.arange(12) < np.array([[12], [3], [1]]) if masked else None
+
+    def answers():
+        _, runtime = pair(np.float32, kind=kind, gain=5.0)
+        left, X, y, z = inputs[0], inputs[1], inputs[2] * size, inputs[3] * size
+        tokens = runtime.tokens(runtime.rows(X[0], y[0], z[0], 1e6))
+        return runtime(left, X, y, z, mask), runtime.decide(left[0], tokens)
+
+    expected = answers()
+    with np.errstate(all="raise"):
+        result = answers()
+    assert all(map(np.array_equal, result, expected))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,9 +233,8 @@ def test_scores_beyond_the_range_of_exp(size, masked, kind):
     np.testing.assert_allclose(result, expected, rtol=0, atol=1e-2 if size > 1e2 else 1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_number_of_budgets_is_answered(kind):
-    network, runtime = pair(kind=kind)
+def test_any_number_of_budgets_is_answered():
+    network, runtime = pair()
     _, X, y, z = data(2, 1, 3)
     for budget in np.linspace(1, 40, 1500):
         result = runtime(float(budget), X, y, z)
@@ -212,6 +292,82 @@ def test_threads_share_a_runtime(kind):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forked_process_answers(kind):
+    """Whatever the threads of its parent were about."""
+    _, runtime = pair(kind=kind)
+    question, done = data(2, 1, 9), threading.Event()
+    expected = runtime(*question)
+
+    def work():
+        while not done.is_set():
+            runtime(*question)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                tokens = Tokens(runtime)(runtime.rows(*(part[0] for part in question[1:])))
+                same = np.allclose(runtime.decide(question[0][0], tokens), expected[0])
+                os._exit(0 if same and np.array_equal(runtime(*question), expected) else 1)
+            deadline, ended = time.monotonic() + 60, (0, 0)
+            while ended == (0, 0) and time.monotonic() < deadline:
+                ended = os.waitpid(child, os.WNOHANG)
+                time.sleep(0.01)
+            if ended == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            assert ended == (child, 0)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_all_runtimes_have(kind, dtype):
+    for safe in (True, False):
+        _, runtime = pair(dtype, n_features=3, kind=kind, safe=safe)
+        assert (runtime.n_features, runtime.safe, runtime.dtype) == (3, safe, dtype)
+        assert runtime.batch > 0
+        rows = runtime.rows(np.ones((4, 3)), np.full(4, 1e9), np.full(4, -1e9), 1e6)
+        assert rows.dtype == dtype
+        assert np.abs(rows).max() == 1e6
+        tokens = runtime.tokens(rows)
+        assert (tokens.shape, tokens.dtype) == ((1, 4, runtime.token_width), dtype)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_campaigns_by_any_kind_of_network(tmp_path, kind):
+    torch.manual_seed(0)
+    options = {"n_features": 2, "kind": kind, "embedding": 16, "hidden": 24, "heads": 2}
+    network, path = build(options, centre_gain=2.0).eval(), tmp_path / "policy.safetensors"
+    save_policy(network, path)
+    rng = np.random.default_rng(0)
+    X, y, z = rng.random((3, 2)), rng.standard_normal(3), rng.random(3)
+    querier = AmortizedSafeQuerier(path, budget=6).fit(X, y, z)
+    histories, points = [], []
+    for left in range(6, 0, -1):
+        parts = (torch.tensor(part, dtype=torch.float32)[None] for part in (X, y, z))
+        expected = network(torch.tensor([float(left)]), *parts)
+        point = querier.query()
+        np.testing.assert_allclose(point, expected.detach(), rtol=0, atol=1e-6)
+        histories.append((X, y, z))
+        points.append(point[0])
+        new = rng.standard_normal(2)
+        querier.tell(point, *new)
+        X, y, z = np.vstack([X, point]), np.append(y, new[0]), np.append(z, new[1])
+    together = querier.propose_many(histories, budgets=list(range(6, 0, -1)))
+    np.testing.assert_allclose(together, points, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

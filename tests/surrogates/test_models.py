@@ -172,21 +172,6 @@ def test_mixture_members_differ_and_are_tuned(data):
 
 
 @every_model
-def test_gradient_of_predictions(data, model):
-    X, y = data(20)
-    model = clone(model).fit(X, y)
-    x, step = np.array([0.37, 0.81]), 1e-5
-    mean, std, d_mean, d_std = model.predict_gradient(x)
-    np.testing.assert_allclose([mean, std], np.ravel(model.predict([x])), rtol=1e-6)
-    around = [model.predict([x + step * e, x - step * e]) for e in np.eye(2)]
-    numeric = [
-        (high - low) / (2 * step) for high, low in (pair[i] for pair in around for i in (0, 1))
-    ]
-    np.testing.assert_allclose(d_mean, numeric[::2], rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(d_std, numeric[1::2], rtol=1e-4, atol=1e-5)
-
-
-@every_model
 def test_members_make_up_the_mixture(data, model):
     X, y = data(20)
     model = clone(model).fit(X, y)
@@ -196,13 +181,6 @@ def test_members_make_up_the_mixture(data, model):
     mean, std = model.predict(test)
     np.testing.assert_allclose(means.mean(axis=0), mean)
     np.testing.assert_allclose((means**2 + stds**2).mean(axis=0), mean**2 + std**2)
-    x, step = test[0], 1e-5
-    mean, std, d_mean, d_std = model.predict_members_gradient(x)
-    np.testing.assert_allclose([mean, std], [means[:, 0], stds[:, 0]], rtol=1e-6)
-    for j, e in enumerate(np.eye(2)):
-        low, high = (np.array(model.predict_members([x + s * e])) for s in (-step, step))
-        numeric = (high - low)[:, :, 0] / (2 * step)
-        np.testing.assert_allclose([d_mean[:, j], d_std[:, j]], numeric, rtol=1e-4, atol=1e-5)
 
 
 @every_model
@@ -301,7 +279,6 @@ def test_awkward_data(model, name):
     assert np.isfinite(mean).all()
     assert (std > 0).all()
     assert np.isfinite(std).all()
-    assert all(np.isfinite(part).all() for part in model.predict_gradient(test[0]))
 
 
 @every_model

@@ -1,17 +1,20 @@
 """The cap on threads."""
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_asal.surrogates import threads
-from sklearn_asal.surrogates.threads import one_thread
+from sklearn_asal.surrogates.threads import one_openmp_thread, one_thread
 
 
-def blas():
-    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+def numbers(user_api="blas"):
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == user_api]
 
 
 class Library:
@@ -37,10 +40,10 @@ def library(monkeypatch):
 
 
 def test_capped_inside_and_put_back():
-    before = blas()
-    with one_thread():
-        assert set(blas()) == {1}
-    assert blas() == before
+    with threadpool_limits(3, user_api="blas"):
+        with one_thread():
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {3}
 
 
 def test_nested_and_after_errors(library):
@@ -92,3 +95,97 @@ def test_many_at_once(library):
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, range(500)))
     assert library.threads == 4
+
+
+FORK = """
+import os, threading
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+from sklearn_asal.surrogates.threads import one_thread
+
+def numbers():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+def child():
+    assert numbers() == {3}, numbers()
+    with one_thread():
+        assert numbers() == {1}, numbers()
+        np.ones((300, 300)) @ np.ones((300, 300))
+    assert numbers() == {3}, numbers()
+    np.ones((300, 300)) @ np.ones((300, 300))
+
+def fork(work):
+    process = os.fork()
+    if process == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+threadpool_limits(3, user_api="blas")
+with one_thread():  # looks for the libraries
+    pass
+"""
+MOMENTS = {
+    "another thread is inside": """
+inside, leave = threading.Event(), threading.Event()
+def other():
+    with one_thread():
+        inside.set()
+        leave.wait(60)
+thread = threading.Thread(target=other)
+thread.start()
+inside.wait(60)
+fork(child)
+assert numbers() == {1}
+leave.set()
+thread.join()
+""",
+    "another thread is inside, and this one, too": """
+inside, leave = threading.Event(), threading.Event()
+def other():
+    with one_thread():
+        inside.set()
+        leave.wait(60)
+thread = threading.Thread(target=other)
+thread.start()
+inside.wait(60)
+with one_thread():
+    fork(child)
+leave.set()
+thread.join()
+""",
+    "this thread is inside": """
+with one_thread():
+    fork(child)
+    assert numbers() == {1}
+""",
+    "the child leaves": """
+def leave():
+    block.__exit__()
+    child()
+block = one_thread()
+with block:
+    fork(leave)
+    assert numbers() == {1}
+""",
+    "nobody is inside": "fork(child)",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_forked_process_has_the_numbers_of_the_user(moment):
+    code = FORK + MOMENTS[moment] + "\nassert numbers() == {3}, numbers()"
+    run = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_openmp_is_capped_in_the_calling_thread():
+    with threadpool_limits(3, user_api="openmp"):
+        with one_openmp_thread():
+            assert set(numbers("openmp")) == {1}
+        assert set(numbers("openmp")) == {3}

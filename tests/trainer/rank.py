@@ -6,7 +6,7 @@ import torch
 
 from sklearn_asal.trainer.distributed import joined, rank
 from sklearn_asal.trainer.presets import Preset
-from sklearn_asal.trainer.step import Step, Supply
+from sklearn_asal.trainer.step import Step, TaskStream
 
 PRESET = Preset(
     n_init=3,
@@ -32,6 +32,6 @@ def generator(number):
 if __name__ == "__main__":
     with joined("cpu"):
         policy = network()
-        result = Step(policy, PRESET)(next(Supply(PRESET, generator(rank()))))
+        result = Step(policy, PRESET)(next(TaskStream(PRESET, generator(rank()))))
         gradient = torch.cat([p.grad.flatten() for p in policy.parameters()])
         torch.save({"result": result, "gradient": gradient}, f"{sys.argv[1]}/{rank()}.pt")

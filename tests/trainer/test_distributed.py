@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sklearn_asal.trainer.simulator import draw_batches
-from sklearn_asal.trainer.step import ascent
+from sklearn_asal.trainer.step import loss_gradient
 
 from . import rank as one_rank
 
@@ -37,7 +37,7 @@ def test_everyone_gets_the_gradient_of_the_joint_batch(n, tmp_path):
     for number in range(n):
         counts = (preset.n_kernels // n, preset.n_functions, preset.n_noises)
         (tasks,) = draw_batches(preset, 1, counts, one_rank.generator(number))
-        parts.append(ascent(policy, tasks, preset))
+        parts.append(loss_gradient(policy, tasks, preset))
     joint = torch.stack(parts).mean(0)
     norm = joint[2:].norm()
     for number in range(n):
@@ -67,7 +67,7 @@ def test_training_with_two_processes(tmp_path):
     with (out / "log.csv").open(newline="") as file:
         assert [row["step"] for row in csv.DictReader(file)] == ["1", "2", "3", "4"]
     assert (out / "policy.safetensors").exists()
-    states = torch.load(out / "state.pt", weights_only=True)["supplies"]
+    states = torch.load(out / "state.pt", weights_only=True)["tasks"]
     assert not torch.equal(*(state["generator"] for state in states))
 
 

@@ -72,12 +72,12 @@ def test_gradient():
     assert torch.autograd.gradcheck(f, x)
 
 
-def test_functions_beside_others():
+def test_paired_functions():
     first, second = (
         FourierFunctions(kernel(4, [0.3, 0.5]), torch.Generator().manual_seed(seed))
         for seed in (0, 1)
     )
     x = torch.rand((3, 7, 2), generator=torch.Generator().manual_seed(2))
-    values = first.beside(second)[:3](x)
+    values = first.paired(second)[:3](x)
     expected = torch.stack([first[:3](x), second[:3](x)], -1)
     torch.testing.assert_close(values, expected)

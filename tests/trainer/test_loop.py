@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -102,7 +103,9 @@ def test_gradient_goes_through_time_after_the_direct_steps(tmp_path, monkeypatch
     seen, advance = [], Trainer._advance
 
     def noted(self, bar):
-        seen.append((self.take_step.through_time, self.take_step.preset.safety_weight))
+        seen.append(
+            (self.compute_gradient.through_time, self.compute_gradient.preset.safety_weight)
+        )
         advance(self, bar)
 
     monkeypatch.setattr(Trainer, "_advance", noted)
@@ -146,6 +149,44 @@ def test_best_policy_is_kept_with_its_header(tmp_path):
     state = final_state(tmp_path)
     for name, value in network.state_dict().items():
         assert torch.equal(value, state["best"]["average"][name])
+
+
+@pytest.mark.parametrize("average", [0.3, 0.6, 0.98])
+def test_average_of_the_weights_is_exponential(tmp_path, monkeypatch, average):
+    """Against the recursion, written out."""
+    seen, advance = [], Trainer._advance
+
+    def weights(module):
+        return torch.cat([part.detach().flatten() for part in module.parameters()]).double()
+
+    def noted(self, bar):
+        if not seen:
+            seen.append(weights(self.network))
+        advance(self, bar)
+        seen.append(weights(self.network))
+
+    monkeypatch.setattr(Trainer, "_advance", noted)
+    preset = TINY.replace(average=average, steps=20, lr=0.2, final_lr=1.0)
+    run = trainer(tmp_path, preset, validate_every=50)
+    run.run()
+    mean, *rest = seen
+    for step_, new in enumerate(rest):
+        # Early on the decay is that of a young average.
+        decay = min(average, (1 + step_) / (10 + step_))
+        mean = decay * mean + (1 - decay) * new
+    torch.testing.assert_close(weights(run.average), mean, rtol=0, atol=1e-6)
+    # The weights moved, so that a wrong decay would be noticed.
+    assert (seen[-1] - mean).abs().max() > 1e-3
+    kept, _ = load_policy(run.policy_path, safe=True)
+    torch.testing.assert_close(weights(kept), mean, rtol=0, atol=1e-6)
+
+
+def test_plain_weights_are_kept_without_an_average(tmp_path):
+    run = trainer(tmp_path, TINY.replace(average=0.0), validate_every=TINY.steps)
+    run.run()
+    kept, _ = load_policy(run.policy_path, safe=True)
+    for name, value in run.network.state_dict().items():
+        assert torch.equal(kept.state_dict()[name], value)
 
 
 def test_collapse_rolls_back_to_the_best(tmp_path, monkeypatch):
@@ -320,18 +361,22 @@ def test_validation_is_logged(tmp_path):
     assert all(0 <= float(row["validation_unsafe_share"]) <= 1 for row in rows)
 
 
-def test_shared_batches_train_as_well(tmp_path):
+def test_shards_train_as_well(tmp_path):
     trainer(tmp_path, threads=2).run()
     assert len(log(tmp_path)) == TINY.steps
-    assert torch.get_num_threads() >= 1
 
 
-def test_threads_are_put_back(tmp_path):
-    before = torch.get_num_threads()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_are_put_back(tmp_path, threads):
+    before, others = torch.get_num_threads(), threading.active_count()
     try:
         torch.set_num_threads(3)
-        trainer(tmp_path).run()
+        run = trainer(tmp_path, threads=threads)
+        run.run()
         assert torch.get_num_threads() == 3
+        loop.evaluate(run.network, TINY, 4)
+        assert torch.get_num_threads() == 3
+        assert threading.active_count() == others
     finally:
         torch.set_num_threads(before)
 
@@ -418,7 +463,7 @@ def test_killed_again_and_again(tmp_path):
     ]
     output, _ = start(tmp_path / "whole", *options).communicate(timeout=120)
     one, other = (final_state(tmp_path / name) for name in ("killed", "whole"))
-    for name in ("step", "best_objective", "lr_scale", "weights", "supplies"):
+    for name in ("step", "best_objective", "lr_scale", "weights", "tasks"):
         assert_same(one[name], other[name])
 
 

@@ -117,8 +117,8 @@ class Reference:
         return self.log_density(known_x, known_y, kernel) - joint
 
     def grid(self):
-        of_kernel = torch.argsort(self.tasks.grid.back)  # the order in which tasks are grouped
-        group = self.tasks.grid.back[self.i].item() * self.tasks.grid.n_kernels // len(of_kernel)
+        of_kernel = torch.argsort(self.tasks.grid.inverse)  # the order in which tasks are grouped
+        group = self.tasks.grid.inverse[self.i].item() * self.tasks.grid.n_kernels // len(of_kernel)
         x = self.tasks.grid.x[group].numpy()
         whitener, whitened = self.tasks.grid.whitener[group], self.tasks.grid.whitened[self.i]
         return x, np.linalg.solve(whitener.numpy(), whitened.numpy())
@@ -185,7 +185,7 @@ def test_mean_variant_differs_in_the_entropy_only(campaign):
     torch.testing.assert_close(safety[0], safety[1])
 
 
-def test_surprise_is_the_entropy_on_average():
+def test_surprisal_is_the_entropy_on_average():
     """H and H_mean agree in expectation where the outputs are drawn from the model itself."""
     tasks = draw_tasks(UNCONSTRAINED, 2000, 1, 1, torch.Generator().manual_seed(0), n_queries=3)
     X = torch.rand((2000, 4, 2), generator=torch.Generator().manual_seed(1))
@@ -306,7 +306,7 @@ def test_conditionals_without_data_are_the_prior():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("names", [("std",), ("mean", "std"), ("surprise", "entropy"), ("mean",)])
+@pytest.mark.parametrize("names", [("std",), ("mean", "std"), ("surprisal", "entropy"), ("mean",)])
 def test_gradient_of_the_conditionals_against_a_cholesky_factor(names, masked):
     generator = torch.Generator().manual_seed(0)
 
@@ -321,7 +321,7 @@ def test_gradient_of_the_conditionals_against_a_cholesky_factor(names, masked):
     def dense(K, values, mask, mean):
         n = mask.sum(1).tolist()
         result = {
-            name: torch.zeros(3, 6).double() for name in ("std", "mean", "surprise", "entropy")
+            name: torch.zeros(3, 6).double() for name in ("std", "mean", "surprisal", "entropy")
         }
         for i, k in enumerate(n):
             L = torch.linalg.cholesky(K[i, :k, :k])
@@ -329,7 +329,7 @@ def test_gradient_of_the_conditionals_against_a_cholesky_factor(names, masked):
             std = L.diagonal()
             result["std"][i, :k], result["mean"][i, :k] = std, values[i, :k] - std * w
             log = std.log() + 0.5 * math.log(2 * math.pi)
-            result["surprise"][i, :k], result["entropy"][i, :k] = 0.5 * w**2 + log, 0.5 + log
+            result["surprisal"][i, :k], result["entropy"][i, :k] = 0.5 * w**2 + log, 0.5 + log
         return result
 
     gradients = []

@@ -1,11 +1,15 @@
+import dataclasses
+import re
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import qmc
 
+from sklearn_asal.__main__ import main
 from sklearn_asal.trainer.presets import PRESETS, Preset
 from sklearn_asal.trainer.priors import Uniform
-from sklearn_asal.trainer.step import Step, Supply
+from sklearn_asal.trainer.step import Step, TaskStream
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -29,11 +33,26 @@ def test_paper_values():
     assert (preset.embedding, preset.hidden, preset.heads, preset.layers) == (128, 256, 8, 2)
 
 
+def test_every_field_is_documented_once(capsys):
+    documented = re.findall(r"^(\w+) : ", Preset.__doc__, re.M)
+    assert documented == [field.name for field in dataclasses.fields(Preset)]
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    documentation = " ".join(Preset.__doc__.split())
+    for field in dataclasses.fields(Preset)[1:]:
+        assert field.metadata["help"].endswith(".")
+        assert field.metadata["help"] in documentation
+        about = re.sub("- ", "-", field.metadata["help"])  # where a line was broken
+        assert about in re.sub("- ", "-", shown)
+        assert f"--{field.name.replace('_', '-')}" in shown
+
+
 def test_dad_has_a_gradient_where_it_is_short():
     preset = PRESETS["dad-2d"].replace(max_budget=5, n_kernels=8, hidden=16, embedding=16)
     torch.manual_seed(0)
     step = Step(preset.network(), preset)
-    score, _, norm = step(next(Supply(preset, torch.Generator().manual_seed(3))))
+    score, _, norm = step(next(TaskStream(preset, torch.Generator().manual_seed(3))))
     assert score < np.log(201)
     assert norm > 0.1
 
@@ -51,7 +70,7 @@ def test_an_untrained_policy_draws_a_sobol_sequence(reach):
     X = torch.rand(1, 9, 2)
     with torch.inference_mode():
         queried = network(torch.tensor([5.0]), X, torch.zeros(1, 9), torch.ones(1, 9))[0]
-    expected = qmc.Sobol(2, scramble=False).random(10)[9]
+    expected = qmc.Sobol(2, scramble=False).random(16)[9]
     np.testing.assert_allclose(queried, 0.5 + reach * (expected - 0.5), atol=1e-5)
 
 

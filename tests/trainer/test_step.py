@@ -6,7 +6,7 @@ import torch
 from sklearn_asal.trainer.objectives import objective
 from sklearn_asal.trainer.presets import PRESETS, Preset
 from sklearn_asal.trainer.simulator import draw_batches, simulate, spread_lengths
-from sklearn_asal.trainer.step import CapturedStep, Step, Supply, ascent, make_step
+from sklearn_asal.trainer.step import CapturedStep, Step, TaskStream, loss_gradient, make_step
 
 SMALL = dict(max_budget=4, embedding=16, hidden=8, heads=2, n_fourier=20, n_kernels=3)
 SAFE = Preset(n_init=3, n_functions=2, **SMALL)
@@ -39,7 +39,7 @@ def test_batches_drawn_together_are_batches(preset):
         for reference in (tasks.grid, tasks.contrast):
             if reference is not None:
                 # Tasks brought together have one kernel, the one that the reference is for.
-                together = tasks.kernel.lengthscale[reference.together]
+                together = tasks.kernel.lengthscale[reference.order]
                 groups = together.reshape(preset.n_kernels, -1, preset.n_features)
                 assert (groups == groups[:, :1]).all()
         residual = (tasks.Y - tasks.f(tasks.X)) / tasks.kernel.noise.sqrt()[:, None]
@@ -57,20 +57,20 @@ def test_tasks_can_be_overwritten(preset):
     lengths = spread_lengths(preset.max_budget, preset.batch)
     first, second = draw_batches(preset, 2, counts, torch.Generator().manual_seed(0), lengths)
     policy = network(preset)
-    expected = ascent(policy, second, preset)
+    expected = loss_gradient(policy, second, preset)
     for buffer, value in zip(first.tensors(), second.tensors(), strict=True):
         buffer.copy_(value)
-    torch.testing.assert_close(ascent(policy, first, preset), expected, equal_nan=True)
+    torch.testing.assert_close(loss_gradient(policy, first, preset), expected, equal_nan=True)
 
 
-def supply(preset=SAFE, shards=1, seed=0):
-    return Supply(preset, torch.Generator().manual_seed(seed), shards)
+def stream(preset=SAFE, shards=1, seed=0):
+    return TaskStream(preset, torch.Generator().manual_seed(seed), shards)
 
 
 @pytest.mark.parametrize("used", [0, 1, 3, 5])
 @pytest.mark.parametrize("shards", [1, 3])
-def test_supply_goes_on_where_it_was(used, shards):
-    first, second = supply(shards=shards), supply(shards=shards)
+def test_stream_goes_on_where_it_was(used, shards):
+    first, second = stream(shards=shards), stream(shards=shards)
     first.ahead = second.ahead = 3
     for _ in range(used):
         next(first)
@@ -85,7 +85,7 @@ def test_supply_goes_on_where_it_was(used, shards):
 
 @pytest.mark.parametrize(("threads", "shards"), [(1, 1), (2, 1), (3, 3), (5, 3)])
 def test_shards_divide_the_kernels(threads, shards):
-    made = supply(shards=threads)
+    made = stream(shards=threads)
     assert made.shards == shards
     assert sum(len(tasks) for tasks in next(made)) == SAFE.batch
 
@@ -110,14 +110,14 @@ def test_spread_lengths_hold_every_length():
 @pytest.mark.parametrize("name", ["S_H", "S_Hmean"])
 def test_gradient_is_that_of_the_objective(name, through_time):
     """Against the loss written out."""
-    (tasks,) = next(supply())
+    (tasks,) = next(stream())
     policy = network(SAFE)
     plain = SAFE.replace(objective=name, clip_query=0.0)
     policy.zero_grad()
     rollout = simulate(policy, tasks, through_time=through_time)
     score = objective(name, rollout, tasks, SAFE.gamma).mean()
     (-score).backward()
-    flat = ascent(policy, tasks, plain, through_time)
+    flat = loss_gradient(policy, tasks, plain, through_time)
     expected = torch.cat([p.grad.flatten() for p in policy.parameters()])
     torch.testing.assert_close(flat[2:], expected)
     assert flat[0].item() == pytest.approx(score.item(), rel=1e-6)
@@ -125,9 +125,9 @@ def test_gradient_is_that_of_the_objective(name, through_time):
 
 
 def test_step_leaves_the_clipped_mean_of_the_shards():
-    shards = next(supply(shards=3))
+    shards = next(stream(shards=3))
     policy = network(SAFE)
-    mean = torch.stack([ascent(policy, tasks, SAFE) for tasks in shards]).mean(0)
+    mean = torch.stack([loss_gradient(policy, tasks, SAFE) for tasks in shards]).mean(0)
     for n_threads in (1, 3):
         result = Step(policy, SAFE.replace(clip_norm=1e9), n_threads)(shards)
         torch.testing.assert_close(result[:2], mean[:2])
@@ -140,7 +140,7 @@ def test_step_leaves_the_clipped_mean_of_the_shards():
 
 
 def test_cpu_has_no_graph():
-    assert type(make_step(network(SAFE), SAFE, supply())) is Step
+    assert type(make_step(network(SAFE), SAFE, stream())) is Step
 
 
 def test_failed_factorisation_gives_no_step(monkeypatch):
@@ -149,7 +149,7 @@ def test_failed_factorisation_gives_no_step(monkeypatch):
 
     monkeypatch.setattr("sklearn_asal.trainer.objectives.covariance", bad)
     policy = network(SAFE)
-    result = Step(policy, SAFE)(next(supply()))
+    result = Step(policy, SAFE)(next(stream()))
     assert not torch.isfinite(result[2])
     assert all((g == 0).all() for g in gradients(policy))
 
@@ -157,7 +157,7 @@ def test_failed_factorisation_gives_no_step(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("preset", PRESET_KINDS, ids=lambda p: p.objective)
 def test_captured_equals_eager(preset):
-    made = Supply(preset, torch.Generator("cuda").manual_seed(0))
+    made = TaskStream(preset, torch.Generator("cuda").manual_seed(0))
     policy = network(preset).cuda()
     captured = make_step(policy, preset, made)
     assert isinstance(captured, CapturedStep)

@@ -1,0 +1,419 @@
+"""Policies by name or path; never a download."""
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from importlib import resources
+from numbers import Real
+from pathlib import Path
+
+import numpy as np
+
+from ..exceptions import PolicyFileError, PolicyNotFoundError
+from .checkpoint import read_header, read_weights
+from .reader_runtime import ReaderRuntime
+
+# The paper's prior on functions of two inputs: mean lengthscale, noise.
+_LENGTHSCALE, _NOISE = 0.3, (0.01, 0.2)
+
+
+@functools.cache
+def weights_folder():
+    """Folder of the shipped policies.
+
+    Returns
+    -------
+    path-like
+    """
+    return resources.files("sklearn_asal.policies") / "weights"
+
+
+def shipped(safe):
+    """Names of the shipped policies and the number of features of each.
+
+    Parameters
+    ----------
+    safe : bool
+        Safe policies or unconstrained ones.
+
+    Returns
+    -------
+    dict of str to int
+    """
+    return dict(_shipped(weights_folder(), bool(safe)))
+
+
+@functools.cache
+def _shipped(folder, safe):
+    prefix = "safe-" if safe else ""
+    pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
+    names = sorted(entry.name for entry in folder.iterdir())
+    found = [match for match in map(pattern.fullmatch, names) if match]
+    return {match[1]: int(match[2]) for match in found}
+
+
+def locate(name_or_path, *, safe):
+    """The file of a shipped name or a path.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        For instance ``"2d"``.
+    safe : bool
+        Which kind a shipped name means.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    PolicyNotFoundError
+        Neither a shipped name nor an existing file.
+    """
+    names = _shipped(weights_folder(), bool(safe))
+    if safe and isinstance(name_or_path, str) and name_or_path.removeprefix("safe-") in names:
+        name_or_path = name_or_path.removeprefix("safe-")  # the name of its preset
+    if isinstance(name_or_path, str) and name_or_path in names:
+        return Path(str(weights_folder() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
+    if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
+        return Path(name_or_path)
+    kind = "safe" if safe else "unconstrained"
+    _not_a_folder(name_or_path)
+    raise PolicyNotFoundError(
+        f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
+        f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
+        "Train one for your system with `python -m sklearn_asal train`."
+    )
+
+
+def _not_a_folder(name_or_path):
+    if isinstance(name_or_path, (str, os.PathLike)) and os.path.isdir(name_or_path):
+        raise PolicyNotFoundError(
+            f"policy {str(name_or_path)!r} is a folder; of a training run pass the file "
+            f"{str(Path(name_or_path) / 'policy.safetensors')!r}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A policy in use, and what is to be known of it.
+
+    Parameters
+    ----------
+    runtime : Runtime
+    header : dict
+        Of its file.
+    path : Path or None
+        None for a shipped policy, whose file does not change.
+    version : tuple
+        Of the file when it was loaded.
+    """
+
+    runtime: object
+    header: dict
+    path: Path | None
+    version: tuple
+
+    @property
+    def is_current(self):
+        """Whether its file is still the one that was loaded, as far as there is one."""
+        if self.path is None:
+            return True
+        try:
+            return _version(self.path) == self.version
+        except OSError:
+            return False
+
+    @property
+    def max_budget(self):
+        """Queries of the longest campaign in training."""
+        return self.header["max_budget"]
+
+    @property
+    def n_init(self):
+        """Initial observations in training."""
+        return self.header.get("n_init", 1)
+
+    @property
+    def safe_centre(self):
+        """Where, along each axis, the safe region was centred in training: low and high."""
+        centre = self.header.get("preset", {}).get("safe_centre", {})
+        return centre.get("low", 0.5), centre.get("high", 0.5)
+
+    @functools.cached_property
+    def lengthscale(self):
+        """Mean lengthscale of the outputs it was trained on, for all features or for each."""
+        return self._mean("lengthscale")
+
+    @functools.cached_property
+    def safety_lengthscale(self):
+        """Mean lengthscale of the safety margins it was trained on."""
+        return self._mean("safety_lengthscale")
+
+    def _mean(self, function):
+        prior = self.header.get("preset", {}).get(function)
+        if prior is None:
+            return _LENGTHSCALE
+        part = {name: np.asarray(value) for name, value in prior.items() if name != "kind"}
+        if prior["kind"] == "shifted-exponential":
+            return part["shift"] + 1 / part["rate"]
+        if prior["kind"] == "log-uniform":
+            return (part["high"] - part["low"]) / np.log(part["high"] / part["low"])
+        return 0.5 * (part["low"] + part["high"])
+
+    @functools.cached_property
+    def noise_std(self):
+        """Three noise standard deviations that stand for those it was trained with."""
+        low, high = self.header.get("noise_std", _NOISE)
+        return tuple((low + (high - low) * np.array([1, 3, 5]) / 6).tolist())
+
+    @property
+    def unsafe_share(self):
+        """Share of unsafe queries in its validation."""
+        return (self.header.get("validation") or {}).get("unsafe_share") or 0.0
+
+
+def find(policy, n_features, safe, budget=None):
+    """The policy that a querier is to use.
+
+    Parameters
+    ----------
+    policy : str or path-like
+        A name, a path, or "auto".
+    n_features : int
+    safe : bool
+        Which kind.
+    budget : int, optional
+        Of the campaign; "auto" minds it where there is a policy for long campaigns.
+
+    Returns
+    -------
+    Policy
+
+    Raises
+    ------
+    ValueError
+        No policy fits that number of features.
+    PolicyNotFoundError, PolicyFileError
+        See :func:`load_policy`.
+    """
+    if isinstance(policy, str) and policy == "auto":
+        policy = _general(n_features, safe, budget)
+    path = locate(policy, safe=safe)
+    version = _version(path)
+    runtime, header = load_runtime(policy, safe=safe)
+    if runtime.n_features != n_features:
+        fitting = [name for name, size in shipped(safe).items() if size == n_features]
+        remedy = (
+            f"The shipped policy {fitting[0]!r} fits."
+            if fitting
+            else "No shipped policy fits; train one with `python -m sklearn_asal train`."
+        )
+        raise ValueError(
+            f"X has {n_features} features, but policy {os.fspath(policy)!r} takes "
+            f"{runtime.n_features}. {remedy}"
+        )
+    is_shipped = path.parent == weights_folder()
+    return Policy(runtime, header, None if is_shipped else path, version)
+
+
+def _general(n_features, safe, budget):
+    """Name of the shipped policy for any system of that many features."""
+    names, name = shipped(safe), f"{n_features}d"
+    if name not in names:
+        offer = ", ".join(f"{name!r} for {size} features" for name, size in names.items())
+        # A policy of one system, such as "7d-fluid", is only taken by its name.
+        special = [name for name, size in names.items() if size == n_features]
+        hint = f"; {special[0]!r} was trained for one system only" if special else ""
+        querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
+        raise ValueError(
+            f"no general policy for X with {n_features} features is shipped with "
+            f"{querier} (shipped: {offer or 'none'}{hint}). Train one with "
+            "`python -m sklearn_asal train` and pass its path as policy, or a name."
+        )
+    long = longer(n_features, safe)
+    if long and isinstance(budget, Real):
+        _, header = load_runtime(name, safe=safe)
+        if budget > header["max_budget"]:
+            return long
+    return name
+
+
+def longer(n_features, safe):
+    """Name of the shipped policy for long campaigns.
+
+    Parameters
+    ----------
+    n_features : int
+    safe : bool
+
+    Returns
+    -------
+    str or None
+        None if there is none.
+    """
+    name = f"{n_features}d-long"
+    return name if name in shipped(safe) else None
+
+
+def _version(path):
+    """What tells a file from another, and from itself written anew."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def load_policy(name_or_path, *, safe):
+    """Load the network of a shipped policy by its name, or of any policy by its path.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        For instance ``"2d"``.
+    safe : bool
+        Which kind is wanted; a shipped name means the policy of this kind.
+
+    Returns
+    -------
+    network : TransformerNetwork or ReaderNetwork
+        In evaluation mode, on the CPU. Shared between callers: treat it as read-only.
+    header : dict
+
+    Raises
+    ------
+    PolicyNotFoundError
+        No such name or file.
+    PolicyFileError
+        Damaged, truncated, foreign, or a policy of the other kind.
+    """
+    return _of_kind(_network, name_or_path, safe)
+
+
+def load_runtime(name_or_path, *, safe):
+    """Load a policy for answers only: a reader in NumPy, without torch, others in torch.
+
+    Parameters
+    ----------
+    name_or_path, safe
+        See :func:`load_policy`, also for the errors raised.
+
+    Returns
+    -------
+    runtime : Runtime
+        Shared between callers.
+    header : dict
+    """
+    return _of_kind(_runtime, name_or_path, safe)
+
+
+def _of_kind(load, name_or_path, safe):
+    path = locate(name_or_path, safe=safe).absolute()
+    loaded, header = load(path, path.stat().st_mtime_ns)
+    if loaded.safe != safe:
+        kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
+        (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
+        raise PolicyFileError(
+            f"policy file {str(path)!r} holds a policy of the {kind} kind, and one of the {wanted} "
+            f"kind is needed here; its querier is {querier}."
+        )
+    return loaded, header
+
+
+def load_any(name_or_path):
+    """Load a policy of either kind.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        A preset's name (``"safe-2d"``, ``"2d"``) or a path.
+
+    Returns
+    -------
+    network, header
+        See :func:`load_policy`, also for the errors raised.
+    """
+    name, safe = resolve(name_or_path)
+    return load_policy(name, safe=safe)
+
+
+def locate_any(name_or_path):
+    """The file of a policy of either kind.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        A preset's name or a path.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    PolicyNotFoundError, PolicyFileError
+        See :func:`load_policy`.
+    """
+    name, safe = resolve(name_or_path)
+    return locate(name, safe=safe)
+
+
+def resolve(name_or_path):
+    """Name or path, and kind, of a policy.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        A preset's name or a path. A name without "safe-" is the unconstrained policy's, or the
+        safe one's if there is no other.
+
+    Returns
+    -------
+    name_or_path : str or path-like
+        For :func:`load_policy` and the like.
+    safe : bool
+
+    Raises
+    ------
+    PolicyNotFoundError, PolicyFileError
+        See :func:`load_policy`.
+    """
+    name = str(name_or_path)
+    if name.startswith("safe-") and name.removeprefix("safe-") in shipped(True):
+        return name.removeprefix("safe-"), True
+    for safe in (False, True):
+        if name in shipped(safe):
+            return name, safe
+    if os.path.isfile(name_or_path):
+        return name_or_path, bool(read_header(name_or_path)["safe"])
+    names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
+    _not_a_folder(name_or_path)
+    raise PolicyNotFoundError(
+        f"policy {name!r} is neither a preset whose policy is shipped nor a file. "
+        f"Shipped: {', '.join(map(repr, names)) or 'none yet'}."
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _runtime(path, mtime):
+    header, weights = read_weights(path)
+    return _runtime_class(header["architecture"]["kind"])(header["architecture"], weights), header
+
+
+def _runtime_class(kind):
+    if kind == "reader":
+        return ReaderRuntime
+    from .torch_runtime import TorchRuntime
+
+    return TorchRuntime
+
+
+@functools.lru_cache(maxsize=16)
+def _network(path, mtime):
+    import torch
+
+    from .networks import restore
+
+    header, weights = read_weights(path)
+    weights = {name: torch.from_numpy(weight) for name, weight in weights.items()}
+    return restore(header["architecture"], weights), header

@@ -1,0 +1,13 @@
+"""Queriers: what proposes the next experiment."""
+
+from .amortized import AmortizedQuerier, AmortizedSafeQuerier
+from .gp import GPQuerier, GPSafeQuerier
+from .random import RandomQuerier
+
+__all__ = [
+    "AmortizedQuerier",
+    "AmortizedSafeQuerier",
+    "GPQuerier",
+    "GPSafeQuerier",
+    "RandomQuerier",
+]

@@ -1,0 +1,675 @@
+"""The contract of every querier, written once."""
+
+import copy
+import math
+import pickle
+import zlib
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ..box import Box
+from ..exceptions import (
+    BudgetExhaustedError,
+    DataScaleWarning,
+    NoSafeCandidateError,
+    SafetyWarning,
+    warn_user,
+)
+from ..limits import (
+    boolean_limits,
+    margin_scales,
+    safety_margins,
+    safety_rule,
+    without_distance,
+)
+from ..pool import CandidatePool, Candidates
+from ..scaling import is_auto, moments, off_scale, standardized
+from ..validation import (
+    as_rows,
+    check_feature_names,
+    column_names,
+    numpy_defaults,
+    observations,
+    whole,
+)
+from .history import Cache, History
+
+# The parameters that scaling depends on.
+_SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
+
+
+class BaseQuerier(BaseEstimator):
+    """Propose the next input to measure from the measurements at hand.
+
+    A subclass implements :meth:`_select`, and :meth:`_check_setup` if it can
+    refuse a number of features. Everything else is here: validation, units,
+    budget, candidate pools, several queries at once.
+
+    Parameters
+    ----------
+    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
+        Lower and upper limit of each feature in the user's units; one pair holds
+        for all. None means the unit cube. Proposals never leave the bounds.
+    budget : int, default=None
+        Number of queries of the whole campaign that ``fit`` starts. For a query
+        with data passed to it, the number of queries left, this one included.
+    random_state : None, int, RandomState or Generator, default=None
+        Seeds the local generator together with the number of observations. An
+        instance is never advanced. None takes the seed from the observed inputs,
+        so that the same observations give the same answer then, too.
+    y_loc, y_scale : float or "auto", default=0.0, 1.0
+        ``(y - y_loc) / y_scale`` is taken to have about zero mean and unit
+        variance over the domain. "auto" uses the mean and standard deviation of
+        all outputs at hand at each query; few points close together
+        underestimate the scale, so give numbers where you know them.
+
+    Attributes
+    ----------
+    X_ : ndarray of shape (n, n_features)
+        Inputs measured so far, in the user's units; read-only, as all of these.
+    y_ : ndarray of shape (n,)
+        Their outputs.
+    z_ : ndarray of shape (n,) or (n, n_limits), or None
+        Their safety measurements; booleans stay booleans.
+    index_ : ndarray of int of shape (n,)
+        The rows of the pool that were measured, as far as ``tell`` was given them; else -1.
+    n_told_ : int
+        Observations told since ``fit``; ``budget - n_told_`` queries are left.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Their names, when ``fit`` got a table with text for column names.
+    """
+
+    # Whether this querier needs outputs and margins near unit scale.
+    _needs_unit_scale = False
+    # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
+    _draws = True
+
+    def __init__(self, *, bounds=None, budget=None, random_state=None, y_loc=0.0, y_scale=1.0):
+        self.bounds = bounds
+        self.budget = budget
+        self.random_state = random_state
+        self.y_loc = y_loc
+        self.y_scale = y_scale
+
+    def _select(self, history, candidates, budget, rng):
+        """Choose where to measure next. The one method that a subclass must write.
+
+        It must not change ``self``, nor what it gets; ``history.cache`` is there to be filled.
+
+        Parameters
+        ----------
+        history : History
+            Observations at unit scale, and points that are pending.
+        candidates : Candidates or None
+            The rows that may be proposed; None where any point of the unit cube may.
+        budget : int or None
+            Queries left, this one included, at least 1; None if never stated.
+        rng : numpy.random.Generator
+            The only permitted source of randomness; None where ``_draws`` is False.
+
+        Returns
+        -------
+        array-like of shape (n_features,) or int
+            A point of the unit cube; with ``candidates`` the position of an available row.
+
+        Raises
+        ------
+        NoSafeCandidateError
+            With a candidate of the unit cube.
+        """
+        raise NotImplementedError
+
+    def _check_setup(self, n_features, budget=None):
+        """Raise if this querier cannot work with that many features, warn of a budget not in it."""
+
+    def _prepare(self, history):
+        """Work out ahead, after new observations, what the next query needs; for subclasses."""
+
+    @numpy_defaults
+    def fit(self, X, y, z=None):
+        """Start a campaign from initial observations; forget any earlier one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Measured inputs in the user's units. Points outside ``bounds`` are
+            kept and used, with a warning.
+        y : array-like of shape (n,)
+            Outputs.
+        z : array-like of shape (n,) or (n, n_limits), default=None
+            Safety measurements: numbers, or booleans that mean safe and not safe. For a safe
+            querier None means that the output is its own safety measurement, ``z = y``. Other
+            queriers keep ``z`` in ``z_`` and make no use of it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Data or constructor parameters are invalid. A campaign under way is left as it was.
+
+        Warns
+        -----
+        DataScaleWarning, SafetyWarning
+            See these.
+        """
+        X_, y_, z_ = observations(X, y, z)
+        if self.budget is not None:
+            whole(self.budget, "budget", min_val=1)
+        self._seed(X_)
+        self._check_setup(X_.shape[1])
+        data = X_, y_, self._measurements(y_, z_)
+        self._warn(data)
+        names = column_names(X)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self._cache = Cache()
+        self._keep(*data, np.full(len(X_), -1))
+        self.n_features_in_ = X_.shape[1]
+        self.n_told_ = 0
+        self._has_z = z is not None
+        self._z_names = column_names(z)
+        self._prepare(self._history(True, data))
+        return self
+
+    @numpy_defaults
+    def tell(self, x, y, z=None, *, index=None):
+        """Add one or more measured observations to the campaign.
+
+        Possible after the budget is spent, too: measured data are never refused.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,) or (k, n_features)
+            What was measured, which need not be what was proposed.
+        y : float or array-like of shape (k,)
+        z : float or array-like of shape (k,), (k, n_limits), or (n_limits,) for one row
+            To be given if, and only if, ``fit`` got safety measurements.
+        index : int or array-like of int of shape (k,), default=None
+            The rows of the pool that were measured, as ``query(..., return_indices=True)`` gave
+            them, so that they are not proposed again whatever ``x`` says. All pools of the
+            campaign have to be the same, then.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            ``fit`` has not been called.
+        ValueError, TypeError
+            Invalid data. Nothing is added then, and nothing lost.
+        """
+        if not hasattr(self, "X_"):  # which costs a hundredth of the check
+            check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
+        if (z is not None) != self._has_z:
+            raise ValueError(
+                "z is missing: fit was given safety measurements, so tell needs them as well."
+                if self._has_z
+                else "z was not given to fit, so tell cannot take it; fit again with z."
+            )
+        x = as_rows(x, self.n_features_in_)
+        if self._has_z and self.z_.ndim == 2:
+            z = as_rows(z, self.z_.shape[1])
+        self._check_limit_names(z)
+        x_, y_, z_ = observations(x, y, z, "x")
+        self._check_features(x, x_, "x", self.n_features_in_)
+        if self._has_z:
+            self._check_limits(z_)
+        index_ = _rows_told(index, len(x_))
+        new = x_, y_, self._measurements(y_, z_)
+        with self._campaign_cache().telling:
+            old = self.X_, self.y_, self.z_
+            data = tuple(
+                None if had is None else np.concatenate([had, add])
+                for had, add in zip(old, new, strict=True)
+            )
+            # Before anything changes: a warning may be turned into an error.
+            self._warn(data, known=len(self.X_))
+            self._keep(*data, np.concatenate([self.index_, index_]))
+            self.n_told_ += len(x_)
+            self._prepare(self._history(True, data))
+        return self
+
+    def _keep(self, X, y, z, index):
+        for part in (X, y, z, index):
+            if part is not None:
+                part.setflags(write=False)
+        # Inputs last: another thread that queries meanwhile takes as many rows as these have.
+        self.index_, self.z_, self.y_, self.X_ = index, z, y, X
+
+    @numpy_defaults
+    def query(
+        self,
+        X=None,
+        y=None,
+        z=None,
+        *,
+        budget=None,
+        pool=None,
+        n_queries=1,
+        return_indices=False,
+    ):
+        """Propose where to measure next. Never changes the querier.
+
+        Parameters
+        ----------
+        X, y, z : array-like, default=None
+            As in ``fit``. If given, exactly these observations are used and
+            ``fit`` is not needed; if not, those of the campaign are.
+        budget : int, default=None
+            Number of queries left, this one included. By default
+            ``self.budget - n_told_`` for a campaign and ``self.budget`` for
+            data passed here.
+        pool : array-like of shape (n_candidates, n_features) or CandidatePool, default=None
+            The only points that may be proposed: rows inside the bounds that are
+            not among the observations (see :class:`CandidatePool`).
+        n_queries : int, default=1
+            Number of points. They are chosen one after another; each enters the
+            history of the next with the outcome of the observation nearest to
+            it in place of its own (GP queriers: ``y`` only, for a guess must not
+            count as evidence of safety). Each counts against the budget.
+        return_indices : bool, default=False
+            Return the rows of the pool as well.
+
+        Returns
+        -------
+        points : ndarray of shape (n_queries, n_features)
+            In the user's units and inside the bounds.
+        indices : ndarray of int of shape (n_queries,)
+            Positions of the points in the pool; only with ``return_indices``.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Neither data nor a campaign.
+        BudgetExhaustedError
+            Fewer than ``n_queries`` queries are left.
+        PoolExhaustedError
+            Too few rows of the pool are left.
+        NoSafeCandidateError
+            Nothing is safe enough, for queriers that demand it.
+        ValueError, TypeError
+            Invalid data or parameters.
+        """
+        n_queries = whole(n_queries, "n_queries", min_val=1)
+        if return_indices and pool is None:
+            raise ValueError("return_indices=True needs a pool; without one there are no indices.")
+        campaign, data = self._data(X, y, z, "query(X, y)")
+        left = self._queries_left(budget, self.n_told_ if campaign else 0, n_queries)
+        n_features = data[0].shape[1]
+        self._check_setup(n_features, budget)
+        history = self._history(campaign, data)
+        if not campaign:
+            self._warn(data, history=history)
+        box, candidates = history.box, None
+        if pool is not None:
+            pool = pool if isinstance(pool, CandidatePool) else CandidatePool(pool)
+            candidates = self._candidates(pool, data[0], history)
+        # A policy has no use for a seed, but a bad one is an error all the same.
+        seeded = self._draws or self.random_state is not None
+        seed = self._seed(data[0]) if seeded else None
+        try:
+            points, indices = self._sequence(history, candidates, left, seed, n_queries)
+        except NoSafeCandidateError as error:
+            candidate = box.from_unit(error.candidate)
+            rule = error.rule
+            if isinstance(self, SafeQuerierMixin):
+                rule = self._rule_for(data[2])
+            raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
+        if candidates is None:
+            return box.from_unit(points)
+        indices = np.array(indices, dtype=np.intp)
+        points = pool.X[indices]
+        return (points, indices) if return_indices else points
+
+    def _data(self, X, y, z, call):
+        """Whether they are the campaign's, and the observations that a call is about."""
+        if X is None and y is None and z is None:
+            if not hasattr(self, "X_"):
+                check_is_fitted(
+                    self,
+                    msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
+                )
+            X_ = self.X_
+            y_, z_ = (_first(part, len(X_)) for part in (self.y_, self.z_))
+            return True, (X_, y_, z_)
+        if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
+            raise ValueError(
+                f"z is missing: fit was given safety measurements, so data passed to {call} need "
+                "them as well; pass z=y if the output is its own safety measurement."
+            )
+        self._check_limit_names(z)
+        X_, y_, z_ = observations(X, y, z)
+        self._check_features(X, X_, "X", getattr(self, "n_features_in_", None))
+        return False, (X_, y_, self._measurements(y_, z_))
+
+    def _check_features(self, data, array, name, expected):
+        """Compare number and, where both sides have them, names of features with those of fit."""
+        if expected is not None and array.shape[1] != expected:
+            raise ValueError(
+                f"{name} has {array.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{expected} features as input."
+            )
+        # Plain arrays pass, for query returns one.
+        check_feature_names(data, name, getattr(self, "feature_names_in_", None))
+
+    def _check_limits(self, z):
+        """Raise where measurements are not like those of ``fit``."""
+        if z.shape[1:] != self.z_.shape[1:]:
+            raise ValueError(f"z has shape {z.shape}, but in fit it had {self.z_.shape}.")
+        if z.dtype == self.z_.dtype == np.float64:
+            return
+        pairs = zip(boolean_limits(z).tolist(), boolean_limits(self.z_).tolist(), strict=True)
+        for j, (now, before) in enumerate(pairs):
+            if now != before:
+                kinds = "numbers", "booleans"
+                raise ValueError(
+                    f"z: limit {j} is measured in {kinds[now]}, but in fit it was in "
+                    f"{kinds[before]}; they say other things about safety. "
+                    + ("Pass bool(z)." if before else "Pass the measured number.")
+                )
+
+    def _candidates(self, pool, X, history):
+        """Rows of a pool that a query may choose from."""
+        n_features = X.shape[1]
+        if pool.X.shape[1] != n_features:
+            raise ValueError(
+                f"pool has {pool.X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{n_features} features as input."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        check_feature_names(pool, "pool", names)
+        cache, index = history.cache, None
+        if cache is self._campaign_cache():
+            index = _first(self.index_, len(X))
+            index = None if (index < 0).all() else index
+        candidates = Candidates(
+            pool, history.box, X, index, self._pool_weights(n_features), cache.candidates
+        )
+        cache.candidates = candidates
+        if candidates.n_outside:
+            warn_user(
+                f"{candidates.n_outside} of the {len(pool)} rows of the pool lie outside bounds "
+                "and are never proposed. If that is not intended, set bounds.",
+                DataScaleWarning,
+            )
+        return candidates
+
+    def _pool_weights(self, n_features):
+        """What a distance along each feature counts when a row is sought for a point."""
+        return None
+
+    def _sequence(self, history, candidates, left, seed, n_queries):
+        """Points of the unit cube, one after another, and their rows in the pool."""
+        points, indices = [], []
+        for j in range(n_queries):
+            rng = np.random.default_rng([seed, len(history.X)]) if self._draws else None
+            remaining = None if left is None else left - j
+            if candidates is not None:
+                candidates.check_available()
+            chosen = self._select(history, candidates, remaining, rng)
+            if candidates is None:
+                point = self._checked(chosen, history)
+            else:
+                # So that ``tell`` takes the same row, for it does not know one from the other.
+                chosen = candidates.first_equal(chosen)
+                point = candidates.points[chosen]
+                indices.append(candidates.row(chosen))
+            points.append(point)
+            if j == n_queries - 1:
+                break
+            history = history.with_pending(point)
+            candidates = None if candidates is None else candidates.without(chosen)
+        return np.array(points), indices
+
+    def _checked(self, point, history):
+        """A proposal as a point of the unit cube."""
+        point = np.asarray(point, dtype=float)
+        values = point.tolist()
+        if point.shape != history.X.shape[1:] or not all(map(math.isfinite, values)):
+            # A random point in its place might be unsafe, and would hide the fault.
+            raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
+        if min(values) < 0 or max(values) > 1:
+            point = np.minimum(np.maximum(point, 0.0), 1.0)
+        return point
+
+    def _queries_left(self, budget, told, n_queries):
+        """Queries left, this one included; None if nobody stated a budget."""
+        stated = self.budget if budget is None else budget
+        if stated is None:
+            return None
+        left = whole(stated, "budget") - (told if budget is None else 0)
+        if left < n_queries:
+            spent = f"{told} of budget={self.budget} are told"
+            remedy = (
+                "To go on, raise the budget with set_params(budget=...), or pass the number of "
+                "queries left as query(budget=...)."
+            )
+            if budget is not None:
+                spent = f"budget={budget}"
+                remedy = (
+                    "The budget of a query is the number of queries left, this one included: pass "
+                    f"at least {n_queries}."
+                )
+            raise BudgetExhaustedError(
+                f"{max(left, 0)} queries are left ({spent}), but n_queries={n_queries} is asked "
+                f"for. {remedy}"
+            )
+        return left
+
+    def _check_limit_names(self, z):
+        """Raise where columns of ``z`` are named otherwise than in ``fit``."""
+        known = getattr(self, "_z_names", None)
+        given = None if known is None else column_names(z)
+        if given is not None and known != given:
+            raise ValueError(
+                f"z has columns {given}, but in fit they were {known}; their order matters, for "
+                "each has its own limit."
+            )
+
+    def _measurements(self, y, z):
+        """The safety measurements that a missing ``z`` stands for."""
+        return z
+
+    def _margins(self, z):
+        """Safety margins at unit scale, ``(n, n_limits)``."""
+        return None
+
+    def _campaign_cache(self):
+        cache = self.__dict__.get("_cache")
+        if cache is None or cache.is_inherited:
+            cache = self._cache = Cache()
+        return cache
+
+    def _history(self, campaign, data):
+        """Observations at unit scale; those of the campaign are worked out once."""
+        if not campaign:
+            return self._at_unit_scale(*data, Cache())
+        cache = self._campaign_cache()
+        # Of the contents, for lists and arrays may be changed in place.
+        scaling = [getattr(self, name, None) for name in _SCALING]
+        try:
+            key = pickle.dumps(scaling)
+        except Exception:  # whatever a parameter's type may raise
+            return self._at_unit_scale(*data, cache)
+        known = cache.history
+        if known is None or known[0] != key or known[1] is not data[0] or known[2] is not data[1]:
+            known = cache.history = (key, *data[:2], self._at_unit_scale(*data, cache))
+        return known[3]
+
+    def _at_unit_scale(self, X, y, z, cache):
+        box = Box.of(self.bounds, X.shape[1])
+        y = standardized(y, self.y_loc, self.y_scale)
+        return History(box.to_unit(X), y, self._margins(z), len(X), box, cache)
+
+    def _seed(self, X):
+        """An integer that stands for ``random_state``, which is not advanced."""
+        state = self.random_state
+        if state is None:
+            return zlib.crc32(np.sort(X, axis=None).tobytes())
+        if isinstance(state, np.random.Generator):
+            return int(copy.deepcopy(state).integers(2**31))
+        # A module stands for the global generator, and cannot be copied itself.
+        return int(copy.deepcopy(check_random_state(state)).randint(2**31 - 1))
+
+    def _complaints(self, data, history):
+        """What is odd about the data: ``{parameter to blame: (category, message)}``."""
+        y, values = data[1], history.y
+        if not self._needs_unit_scale or is_auto(self.y_scale) or not off_scale(history.X, values):
+            return {}
+        mean, deviation = moments(y)
+        message = (
+            f"y reaches from {values.min():.3g} to {values.max():.3g} after scaling by "
+            f"y_loc={self.y_loc} and y_scale={self.y_scale}, but should have about zero mean and "
+            f"unit variance over the domain. Set y_loc and y_scale: these {len(y)} outputs "
+            f"suggest y_loc={mean:.3g}, y_scale={deviation:.3g}; 'auto' estimates them anew at "
+            "each query."
+        )
+        return {"y_scale": (DataScaleWarning, message)}
+
+    def _warn(self, data, known=0, history=None):
+        """Warn of what the first ``known`` observations did not show."""
+        if history is None:
+            history = self._at_unit_scale(*data, self._campaign_cache())
+        message = history.box.complaint(data[0][known:])
+        if message:
+            warn_user(message, DataScaleWarning)
+        found = self._complaints(data, history)
+        if found and known:
+            before = [part if part is None else part[:known] for part in data]
+            for parameter in self._complaints(before, self._at_unit_scale(*before, history.cache)):
+                found.pop(parameter, None)
+        for category, message in found.values():
+            warn_user(message, category)
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        state.pop("_cache", None)
+        return state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _first(part, n):
+    """The first rows of what may have more, or be None."""
+    return part if part is None or len(part) == n else part[:n]
+
+
+def _rows_told(index, n):
+    """The rows of a pool that ``n`` observations are of, -1 where that is unknown."""
+    if index is None:
+        return np.full(n, -1)
+    rows = np.atleast_1d(np.asarray(index))
+    if rows.dtype.kind not in "iu" or rows.shape != (n,) or (rows < 0).any():
+        raise ValueError(
+            f"index must hold one row of the pool, counted from 0, for each of the {n} "
+            f"observations told; got {index!r}."
+        )
+    return rows.astype(np.intp)
+
+
+class SafeQuerierMixin:
+    """What a querier adds that keeps safety measurements within limits.
+
+    Goes before :class:`BaseQuerier` in the list of bases. The class's own
+    constructor stores the parameters below, besides those of the base.
+
+    Parameters
+    ----------
+    safety_threshold : float or sequence of float of shape (n_limits,), default=0.0
+        The limit of the safety measurement, in its own units. It never moves.
+    safe_when : {"above", "below"} or a sequence of these, default="above"
+        Safe means ``z >= safety_threshold``, or ``<=`` for "below". Booleans mean safe and not
+        safe by themselves, whatever these two are.
+    z_scale : float, "auto" or sequence of float, default=1.0
+        What counts as one unit of safety margin: the standard deviation of the
+        measurement over the domain. "auto" takes the root mean square distance
+        of the measurements at hand from the limit, which does not shrink when
+        they lie close together. With several limits (columns of ``z``) a row's
+        margin is the smallest of its margins, each in units of its own scale.
+    """
+
+    @property
+    def safety_rule(self):
+        """What safe means, in words, such as ``"safe means z >= 0.0"``."""
+        return self._rule_for(getattr(self, "z_", None))
+
+    def _rule_for(self, z):
+        boolean = () if z is None or z.dtype == np.float64 else boolean_limits(z)
+        return safety_rule(self.safety_threshold, self.safe_when, boolean)
+
+    def _measurements(self, y, z):
+        return y if z is None else z
+
+    def _margins(self, z):
+        return safety_margins(z, self.safety_threshold, self.safe_when, self.z_scale)
+
+    def _complaints(self, data, history):
+        found = super()._complaints(data, history)
+        z, margin = data[2], history.margin
+        worst = history.worst_margin
+        if (
+            self._needs_unit_scale
+            and not is_auto(self.z_scale)
+            and off_scale(history.X, worst, 0.0)
+        ):
+            scales = margin_scales(z, self.safety_threshold, self.safe_when)
+            found["z_scale"] = (
+                DataScaleWarning,
+                f"the safety margin reaches from {worst.min():.3g} to {worst.max():.3g} after "
+                f"scaling by z_scale={self.z_scale} ({self._rule_for(z)}), but should be about one "
+                "in size over the domain. Set z_scale: these observations suggest "
+                f"{', '.join(f'{scale:.3g}' for scale in scales)}; 'auto' estimates it anew at "
+                "each query.",
+            )
+        if worst.max() < 0:
+            found["safety_threshold"] = (
+                SafetyWarning,
+                f"none of the {len(z)} observations is safe: {self._rule_for(z)}. Check "
+                "safety_threshold and safe_when; exploration has to start from something safe.",
+            )
+        if z.dtype != np.float64:
+            found["z"] = (
+                SafetyWarning,
+                "z says whether measurements are safe, but not how far they are from the limit. "
+                "A distance teaches far more: pass the measured number and safety_threshold where "
+                "there is one.",
+            )
+        elif (margin == 0).any():
+            for j, between in without_distance(z, self.safety_threshold, self.safe_when):
+                found[f"limit {j}"] = (SafetyWarning, self._of_flags(z, j, between))
+        return found
+
+    def _of_flags(self, z, j, between):
+        name = "z" if z.ndim == 1 else f"z[{j}]"
+        values = np.unique(z if z.ndim == 1 else z[:, j])
+        listed = ", ".join(f"{value:g}" for value in values[:4]) + ", ..." * (len(values) > 4)
+        return (
+            f"{name} has the values {listed} and the limit is one of them ({self._rule_for(z)}), "
+            "so that its distance from the limit says little, and what lies at the limit counts "
+            f"as safe. Of flags and counts, set safety_threshold between two values, such as "
+            f"{between:g}; or pass booleans, True for safe."
+        )
+
+    def __repr__(self, N_CHAR_MAX=700):
+        text = super().__repr__(N_CHAR_MAX)
+        # scikit-learn leaves defaults out, but what safe means should always be said.
+        for name in ("safety_threshold", "safe_when"):
+            if f"{name}=" not in text:
+                comma = "" if text.endswith("()") else ", "
+                text = f"{text[:-1]}{comma}{name}={getattr(self, name)!r})"
+        return text

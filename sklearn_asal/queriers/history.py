@@ -1,0 +1,218 @@
+"""What a query is chosen from: observations at unit scale, and what past queries worked out."""
+
+import functools
+import os
+import threading
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..acquisition import argbest
+from ..box import Box
+from ..pool import sobol
+
+# Points that are no farther apart than this, at unit scale, are the same experiment.
+SAME = 1e-6
+# Distances and outcomes that differ by less, relative to their size, differ by rounding.
+_ROUNDING = 1e-9
+# How far a proposal that would repeat an experiment is moved at first.
+_STEP = 0.02
+
+
+# How often this process has been forked off: a copied lock may be held by a thread that the copy
+# does not have.
+_generation = 0
+
+
+def _count_fork():
+    global _generation
+    _generation += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+class Cache:
+    """What queries of one campaign work out once; never part of a querier's state.
+
+    Attributes
+    ----------
+    telling : Lock
+        To be held while observations are added.
+    lock : Lock
+        To be held while anything below is extended and used.
+    history : tuple (key, box, History) or None
+        The campaign's observations at unit scale.
+    policy : tuple or None
+        The policy in use, with what it was chosen by.
+    tokens : Tokens or None
+        The policy's KV cache.
+    attended : tuple (History, ndarray) or None
+        The observations last asked about, and their tokens.
+    models : dict of str to surrogate
+        Models that are extended observation by observation.
+    candidates : Candidates or None
+        Those of the last query with a pool.
+    """
+
+    def __init__(self):
+        self._generation = _generation
+        self.telling, self.lock = threading.Lock(), threading.Lock()
+        self.history = self.policy = self.tokens = self.attended = self.candidates = None
+        self.models = {}
+
+    @property
+    def is_inherited(self):
+        """Whether it was made before this process was forked."""
+        return self._generation != _generation
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Observations at unit scale, and points that are proposed but not yet measured.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Inputs; the bounds are the unit cube. Measured points may lie a little outside.
+    y : ndarray of shape (n,)
+        Outputs.
+    margin : ndarray of shape (n, n_limits) or None
+        Safety margins, safe where >= 0; None for a querier without limits.
+    n_observed : int
+        Rows from this one on are pending: their outcomes are guesses.
+    box : Box
+        The bounds, in the user's units.
+    cache : Cache
+        Of the campaign; an empty one where a query got its data passed.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    margin: np.ndarray | None
+    n_observed: int
+    box: Box
+    cache: Cache
+
+    @property
+    def observed(self):
+        """The same without pending points."""
+        if self.n_observed == len(self.X):
+            return self
+        n = self.n_observed
+        margin = None if self.margin is None else self.margin[:n]
+        return replace(self, X=self.X[:n], y=self.y[:n], margin=margin)
+
+    @property
+    def pending(self):
+        """Inputs of the pending points, ``(n_pending, n_features)``."""
+        return self.X[self.n_observed :]
+
+    def in_order(self):
+        """This history with its observations sorted: rounding depends on their order."""
+        observed = self.observed
+        columns = () if observed.margin is None else observed.margin.T
+        order = np.lexsort((*columns, observed.y, *observed.X.T))
+        order = np.append(order, np.arange(self.n_observed, len(self.X)))
+        margin = None if self.margin is None else self.margin[order]
+        return replace(self, X=self.X[order], y=self.y[order], margin=margin)
+
+    @functools.cached_property
+    def margins(self):
+        """Margins of each limit, a list of arrays of shape ``(n,)``; empty without limits."""
+        return [] if self.margin is None else list(np.ascontiguousarray(self.margin.T))
+
+    @functools.cached_property
+    def worst_margin(self):
+        """Smallest margin of each row, ``(n,)``; None without limits."""
+        margin = self.margin
+        if margin is None:
+            return None
+        return margin[:, 0] if margin.shape[1] == 1 else margin.min(axis=1)
+
+    def with_pending(self, point):
+        """This history and a point that will be measured.
+
+        Its outcome is that of the observation nearest to it: of several equally near ones the
+        mean output and the worst margins. Guesses are not handed on from guess to guess.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        History
+        """
+        distance = np.linalg.norm(self.X[: self.n_observed] - point, axis=1)
+        like = np.flatnonzero(distance <= distance.min() * (1 + _ROUNDING) + _ROUNDING)
+        # Sorted, for the last digit of a sum depends on its order.
+        y = np.append(self.y, np.sort(self.y[like]).mean())
+        margin = self.margin
+        if margin is not None:
+            margin = np.vstack([margin, margin[like].min(axis=0)])
+        return replace(self, X=np.vstack([self.X, point]), y=y, margin=margin)
+
+    def is_repeated(self, point):
+        """Whether a point is pending already, or measured with an outcome that has no noise.
+
+        Only replicates show noise: measurements at equal inputs with other outcomes.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        bool
+        """
+        apart = self.X[:, 0] - point[0]
+        if np.minimum.reduce(np.abs(apart, out=apart)) > SAME:  # the usual, quickly
+            return False
+        same = (np.abs(self.X - point) <= SAME).all(axis=1)
+        if not same.any():
+            return False
+        return bool(same[self.n_observed :].any()) or not self._is_noisy()
+
+    def _is_noisy(self):
+        n = self.n_observed
+        pairs = cKDTree(self.X[:n]).query_pairs(SAME, p=np.inf, output_type="ndarray")
+        apart = np.abs(self.y[pairs[:, 0]] - self.y[pairs[:, 1]])
+        size = np.abs(self.y[:n]).max()
+        return bool((apart > _ROUNDING * size).any())
+
+
+def unrepeated(point, history):
+    """A proposal, moved where it would repeat an experiment whose outcome is known.
+
+    Policies are cut off at the bounds, and may propose a corner again and again.
+
+    Parameters
+    ----------
+    point : ndarray of shape (n_features,)
+    history : History
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The point itself, unless :meth:`History.is_repeated`; else one nearby, along an axis if
+        there is room.
+    """
+    if not history.is_repeated(point):
+        return point
+    known, D, step = cKDTree(history.X), len(point), _STEP
+    while step < 0.5:
+        moves = step * np.vstack([np.eye(D), -np.eye(D)])
+        near = np.clip(np.asarray(point, dtype=float) + moves, 0.0, 1.0)
+        apart = known.query(near, p=np.inf)[0]
+        best = argbest(apart, near)
+        if apart[best] >= 0.5 * _STEP:
+            return near[best]
+        step += _STEP
+    # All around is measured. Of one point more than there are observations not all are.
+    spread = sobol(len(history.X) + 1, D)
+    apart = known.query(spread, p=np.inf)[0]
+    free = spread[apart >= 0.5 * apart.max()]
+    return free[argbest(-np.linalg.norm(free - point, axis=1), free)]

@@ -1,0 +1,446 @@
+"""What users pass: arrays of numbers, tables with named columns, whole numbers."""
+
+import contextlib
+import datetime
+import functools
+import math
+import re
+from numbers import Integral
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array, check_scalar
+
+# What users set with np.seterr must not change an answer.
+_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_DATES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
+
+
+def numpy_defaults(method):
+    """Decorator: NumPy handles floating-point errors as it does by default.
+
+    Parameters
+    ----------
+    method : callable
+
+    Returns
+    -------
+    callable
+    """
+
+    # Not a decorator of NumPy's, whose frame would end the search for the user's line in warnings.
+    @functools.wraps(method)
+    def wrapped(*args, **kwargs):
+        with np.errstate(**_ERRORS):
+            return method(*args, **kwargs)
+
+    return wrapped
+
+
+def column_names(data):
+    """Names of a table's columns.
+
+    Parameters
+    ----------
+    data : object
+        pandas, polars and pyarrow tables have named columns, and so has whatever offers the
+        dataframe interchange protocol.
+
+    Returns
+    -------
+    list of str or None
+        None for arrays and lists, and where a name is not text.
+    """
+    if isinstance(data, (np.ndarray, list, tuple)):
+        return None
+    # The columns of a pyarrow table are arrays; its names come first, therefore.
+    names = getattr(data, "column_names", getattr(data, "columns", None))
+    if (names is None or callable(names)) and hasattr(data, "__dataframe__"):
+        names = data.__dataframe__().column_names()
+    if names is None or callable(names):
+        return None
+    names = list(names)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def table_columns(data):
+    """The columns of a table, each an array of its own type.
+
+    Parameters
+    ----------
+    data : object
+
+    Returns
+    -------
+    list of ndarray or None
+        None for what is no table, or has no columns to be had by name.
+    """
+    names = column_names(data)
+    if names is None or len(set(names)) < len(names) or not hasattr(data, "__getitem__"):
+        return None
+    return [np.asarray(data[name]) for name in names]
+
+
+def check_feature_names(data, name, expected):
+    """Raise if a table names its features otherwise than ``fit`` had them.
+
+    Parameters
+    ----------
+    data : object
+        Anything but a table with names for its columns passes.
+    name : str
+        What the user calls it.
+    expected : sequence of str or None
+        None lets everything pass.
+
+    Raises
+    ------
+    ValueError
+        Other names, or another order.
+    """
+    names = None if expected is None else column_names(data)
+    if names is not None and names != list(expected):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: "
+            f"{name} has {names}, fit had {list(expected)}."
+        )
+
+
+def finite_array(data, name, *, ndim=2):
+    """Copy finite real numbers into a float64 array, or say what is wrong with which input.
+
+    Parameters
+    ----------
+    data : array-like
+    name : str
+        What the user calls it; part of every error message.
+    ndim : {1, 2}, default=2
+        2 demands rows and columns; 1 leaves the shape to the caller.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    TypeError, ValueError
+        Sparse, complex, text, dates, missing, infinite, empty, or of the wrong dimension.
+    """
+    if data is None:
+        raise ValueError(f"{name} is None; an array of numbers is needed.")
+    dimensions = (1, 2) if ndim == 1 else (2,)  # of all else scikit-learn says what is wrong
+    plain = type(data) is np.ndarray and data.dtype == np.float64
+    if plain and data.ndim in dimensions and data.size:
+        # What a control loop passes: the checks below take longer than a policy's answer.
+        if np.isfinite(data).all():
+            return np.array(data, order="C")
+    with _named(name):
+        if issparse(data):
+            check_array(data, input_name=name)  # raises
+        array = _screened(data, name)
+        if array.dtype.kind not in "biuf" or array.ndim not in dimensions or not array.size:
+            array = check_array(
+                array,
+                dtype="numeric",
+                ensure_2d=ndim == 2,
+                allow_nd=ndim != 2,
+                ensure_all_finite=False,
+                input_name=name,
+            )
+        with np.errstate(over="ignore"):
+            # One memory layout, for the last digit of a sum may depend on it.
+            array = np.array(array, dtype=np.float64, order="C")
+    # Not left to check_array, which can be told to take everything for finite.
+    if not np.isfinite(array).all():
+        n_missing = int(np.isnan(array).sum())
+        if n_missing:
+            raise ValueError(_of_missing(name, n_missing, array.size))
+        raise ValueError(
+            f"Input {name} contains infinity or a value too large for float64: "
+            f"{int(np.isinf(array).sum())} of {array.size} entries."
+        )
+    return array
+
+
+@contextlib.contextmanager
+def _named(name):
+    """Errors name the input."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        named = re.search(rf"\b{name}\b", str(error))
+        raise kind(str(error) if named else f"{name}: {error}") from error
+
+
+def _screened(data, name):
+    """An array in which nothing stands for a number that is none."""
+    _refuse_masked(data, name)
+    # Some tables make numbers of dates where other columns hold numbers.
+    columns = table_columns(data)
+    raw = np.asarray(data) if columns is None else None
+    if any(map(_holds_dates, [raw] if columns is None else columns)):
+        raise ValueError(
+            f"{name} holds dates or durations. Convert them to numbers, such as the seconds since "
+            "the start of the campaign."
+        )
+    raw = np.column_stack(columns) if raw is None else raw
+    values = raw.ravel().tolist() if raw.dtype == object else ()
+    if any(isinstance(value, (str, bytes)) for value in values):
+        raise ValueError("text where numbers are needed")
+    n_missing = sum(map(_is_missing, values))
+    if n_missing:
+        raise ValueError(_of_missing(name, n_missing, raw.size))
+    return raw
+
+
+def _refuse_masked(data, name):
+    # Before any conversion, in which NumPy warns of masks or drops them.
+    n_masked = _n_masked(data)
+    if n_masked:
+        raise ValueError(_of_missing(name, n_masked, _size(data)))
+
+
+def _n_masked(data):
+    if isinstance(data, np.ma.MaskedArray):
+        return int(np.ma.count_masked(data))
+    return sum(map(_n_masked, data)) if isinstance(data, (list, tuple)) else 0
+
+
+def _size(data):
+    if isinstance(data, (list, tuple)):
+        return sum(map(_size, data))
+    return data.size if isinstance(data, np.ndarray) else 1
+
+
+def _holds_dates(array):
+    if array.dtype != object:
+        return array.dtype.kind in "mM"
+    # NaT is not equal to itself.
+    return any(isinstance(value, _DATES) and value == value for value in array.ravel().tolist())
+
+
+def _is_missing(value):
+    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
+        return True
+    return isinstance(value, (float, np.floating, *_DATES)) and value != value
+
+
+def _of_missing(name, n_missing, size):
+    return (
+        f"Input {name} contains NaN or other missing values (None, NA, NaT, masked): {n_missing} "
+        f"of {size} entries. Leave these rows out."
+    )
+
+
+def as_rows(data, n_columns):
+    """Make a single row, or a column where there is one only, two-dimensional.
+
+    Parameters
+    ----------
+    data : array-like or None
+    n_columns : int
+
+    Returns
+    -------
+    array-like or None
+        A labelled row becomes a table, so that its names can be checked.
+    """
+    if data is None or column_names(data) is not None:
+        return data
+    if hasattr(data, "iloc") and data.ndim == 1 and n_columns > 1:
+        return data.to_frame().T
+    if not isinstance(data, np.ndarray):
+        if _n_masked(data):  # validation says so with a name, and of ragged lists
+            return data
+        try:
+            raw = np.asarray(data)
+        except ValueError:
+            return data
+        if raw.ndim > 1:
+            return data
+        # A list may hold booleans beside numbers, which one type cannot.
+        mixed = isinstance(data, (list, tuple)) and any(map(_is_bool, data))
+        data = np.array(data, dtype=object) if mixed else raw
+    return data.reshape((-1, 1) if n_columns == 1 else (1, -1)) if data.ndim < 2 else data
+
+
+def observations(X, y, z=None, x_name="X"):
+    """Validate observations.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, n_features)
+    y : array-like of shape (n,) or (n, 1)
+    z : array-like of shape (n,) or (n, n_limits), optional
+    x_name : str, default="X"
+        What the user calls the inputs.
+
+    Returns
+    -------
+    X : ndarray of shape (n, n_features)
+        A copy, as all of them.
+    y : ndarray of shape (n,)
+    z : ndarray of shape (n,) or (n, n_limits), or None
+        See :func:`safety_signals`. A single column becomes one-dimensional.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the input at fault.
+    """
+    X = finite_array(X, x_name)
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = _one_for_each(finite_array(_listed(y), "y", ndim=1), "y", 1, X, x_name)
+    if z is not None:
+        z = _one_for_each(safety_signals(_listed(z)), "z", 2, X, x_name)
+    return X, y, z
+
+
+def _listed(data):
+    """A single number as a list of one."""
+    if isinstance(data, float):  # an array is checked faster
+        return np.array([data])
+    if getattr(data, "ndim", None) == 0:
+        return data.reshape(1)
+    return [data] if np.isscalar(data) else data
+
+
+def _one_for_each(values, name, most_dimensions, X, x_name):
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim > most_dimensions:
+        allowed = "(n,)" if most_dimensions == 1 else "(n,) or (n, n_limits)"
+        raise ValueError(f"{name} must have shape {allowed}, got {values.shape}.")
+    if len(values) != len(X):
+        raise ValueError(
+            f"{name} has {len(values)} entries, but {x_name} has {len(X)} rows; "
+            "every observation needs one."
+        )
+    return values
+
+
+def safety_signals(z):
+    """Validate safety measurements, which are numbers or booleans.
+
+    Parameters
+    ----------
+    z : array-like of shape (n,) or (n, n_limits)
+
+    Returns
+    -------
+    ndarray of the same shape
+        float64; bool where all are booleans; object where whole columns are booleans and others
+        are numbers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        See :func:`finite_array`.
+    """
+    if type(z) is np.ndarray and z.dtype == np.float64:
+        return finite_array(z, "z", ndim=1)
+    with _named("z"):
+        _refuse_masked(z, "z")
+        columns = table_columns(z)
+        if columns is None:
+            # One type for all would make numbers of booleans.
+            raw = np.array(z, dtype=object) if isinstance(z, (list, tuple)) else np.asarray(z)
+            if raw.ndim not in (1, 2) or not raw.size:
+                return finite_array(z, "z", ndim=1)
+            columns, shape = list(raw.reshape(len(raw), -1).T), raw.shape
+        else:
+            shape = -1, len(columns)
+    boolean = [is_boolean(column) for column in columns]
+    if all(boolean):
+        return np.column_stack(columns).astype(bool).reshape(shape)
+    if any(boolean):
+        signals = np.empty((len(columns[0]), len(columns)), dtype=object)
+        for j, column in enumerate(columns):
+            signals[:, j] = safety_signals(column)
+        return signals
+    numbers = finite_array(z, "z", ndim=1)
+    if any(any(map(_is_bool, column)) for column in columns if column.dtype == object):
+        raise ValueError("z mixes booleans and numbers in one column. Pass one or the other.")
+    return numbers
+
+
+def is_boolean(column):
+    """Whether a one-dimensional array holds booleans and nothing else.
+
+    Parameters
+    ----------
+    column : ndarray
+
+    Returns
+    -------
+    bool
+    """
+    if column.dtype == object:
+        return len(column) > 0 and all(map(_is_bool, column))
+    return column.dtype == bool
+
+
+def _is_bool(value):
+    return isinstance(value, (bool, np.bool_))
+
+
+def whole(value, name, min_val=None):
+    """``check_scalar`` for integers, quicker for a plain one.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        What the user calls it.
+    min_val : int, optional
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Not an integer, or below ``min_val``.
+    """
+    if type(value) is int and (min_val is None or value >= min_val):
+        return value
+    return check_scalar(value, name, Integral, min_val=min_val)
+
+
+def finite_number(value, name, positive=False, auto=False):
+    """One finite number.
+
+    Parameters
+    ----------
+    value : object
+        A zero-dimensional array counts as a number; a bool or text does not.
+    name : str
+        What the user calls it.
+    positive : bool, default=False
+        Whether it has to be above zero.
+    auto : bool, default=False
+        Whether "auto" is possible as well, for the message.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        if isinstance(value, (str, bool)) or _n_masked(value):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or (positive and number <= 0):
+        kind = "positive finite" if positive else "finite"
+        raise ValueError(
+            f"{name} must be a {kind} number{' or ' + repr('auto') if auto else ''}, got {value!r}."
+        )
+    return number

@@ -1,0 +1,106 @@
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from sklearn_asal import policies
+from sklearn_asal.exceptions import PolicyFileError, PolicyNotFoundError
+from sklearn_asal.policies import load_policy, save_policy, shipped
+from sklearn_asal.policies.registry import load_any, load_runtime, locate, resolve
+
+from .conftest import small_network
+
+
+def test_a_changed_file_is_loaded_anew(path):
+    (before, _), (runtime, _) = load_policy(path, safe=True), load_runtime(path, safe=True)
+    torch.manual_seed(1)
+    save_policy(small_network(), path)
+    after, _ = load_policy(path, safe=True)
+    assert not torch.equal(next(before.parameters()), next(after.parameters()))
+    assert load_runtime(path, safe=True)[0] is not runtime
+
+
+@pytest.mark.parametrize("kind", ["reader", "transformer"])
+def test_runtime_answers_as_the_network(tmp_path, kind):
+    path = tmp_path / "policy.safetensors"
+    save_policy(small_network(kind), path)
+    (network, header), (runtime, same) = load_policy(path, safe=True), load_runtime(path, safe=True)
+    assert header == same
+    X, y, z = torch.rand(3, 5, 2), torch.randn(3, 5), torch.randn(3, 5)
+    expected = network(torch.tensor([1.0, 7.0, 40.0]), X, y, z)
+    result = runtime(np.array([1.0, 7.0, 40.0]), X.numpy(), y.numpy(), z.numpy())
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-6)
+
+
+def test_shipped_policies_answer_without_torch():
+    code = """
+import sys
+from sklearn_asal.policies.registry import load_runtime, shipped
+for safe in (True, False):
+    for name in shipped(safe):
+        load_runtime(name, safe=safe)
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_shipped_policy_is_there():
+    assert shipped(True) == {"2d": 2, "3d": 3, "7d-fluid": 7}
+    assert shipped(False) == {"1d": 1, "2d": 2, "2d-long": 2, "5d": 5}
+
+
+def test_imports_point_one_way():
+    """Each module imports only from those before it, wherever in the file."""
+    order = (
+        "architecture checkpoint runtime reader_runtime kv_cache layers reader transformer "
+        "networks torch_runtime registry export"
+    ).split()
+    folder = Path(policies.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} == {"__init__", *order}
+    for i, name in enumerate(order):
+        text = (folder / f"{name}.py").read_text(encoding="utf-8")
+        imported = set(re.findall(r"^ *from \.(\w+) import", text, re.M))
+        assert imported <= set(order[:i]), name
+
+
+def test_wrong_kind(path):
+    with pytest.raises(PolicyFileError, match="AmortizedSafeQuerier"):
+        load_policy(path, safe=False)
+
+
+@pytest.mark.parametrize("name", ["no-such-policy", "", "/no/such/file.safetensors", 3])
+def test_unknown_name_lists_the_names_there_are(name):
+    with pytest.raises(PolicyNotFoundError, match="neither a shipped safe policy nor a file") as e:
+        load_policy(name, safe=True)
+    for known in shipped(True):
+        assert repr(known) in str(e.value)
+
+
+def test_load_any(path):
+    assert load_any(path)[1]["note"] == "a test"
+    with pytest.raises(PolicyNotFoundError, match="Shipped:"):
+        load_any("safe-99d")
+
+
+@pytest.mark.parametrize(
+    ("safe", "name"), [(s, n) for s in (True, False) for n in sorted(shipped(s))]
+)
+def test_shipped(safe, name):
+    network, header = load_policy(name, safe=safe)
+    assert header["safe"] == safe
+    assert header["n_features"] == shipped(safe)[name] == network.n_features
+    preset = f"safe-{name}" if safe else name
+    assert load_any(preset)[0] is load_policy(preset, safe=safe)[0] is network
+    for key in ("n_init", "max_budget", "noise_std", "preset", "steps_done", "validation"):
+        assert key in header
+
+
+def test_a_folder_is_not_a_policy(tmp_path):
+    for find in (lambda: locate(tmp_path, safe=True), lambda: resolve(tmp_path)):
+        with pytest.raises(PolicyNotFoundError, match=r"is a folder; .*policy\.safetensors"):
+            find()

@@ -1,0 +1,533 @@
+"""Queriers that ask a policy."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.base import clone
+
+from sklearn_asal import (
+    AmortizedQuerier,
+    AmortizedSafeQuerier,
+    CandidatePool,
+    DataScaleWarning,
+    PolicyFileError,
+    PolicyNotFoundError,
+    SafetyWarning,
+)
+from sklearn_asal.policies import load_policy, registry, save_policy
+
+from ..common import policy_file
+
+X = np.array([[0.4, 0.5], [0.6, 0.5], [0.5, 0.55]])
+Y = np.array([0.1, -0.3, 0.8])
+Z = np.array([1.0, 0.5, 1.5])
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Pretend that policies "2d" and "3d" are shipped, the latter only as a safe one."""
+    for name, safe, n_features in (
+        ("safe-2d", True, 2),
+        ("2d", False, 2),
+        ("safe-3d", True, 3),
+    ):
+        path = tmp_path / f"{name}.safetensors"
+        path.write_bytes(Path(policy_file(safe, n_features)).read_bytes())
+    monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
+
+
+def forward(safe, budget, X=X, y=Y, z=Z):
+    """What the network of the training says to data at unit scale."""
+    import torch
+
+    network, _ = load_policy(policy_file(safe), safe=safe)
+    inputs = [torch.tensor(part, dtype=torch.float32)[None] for part in (X, y, z)]
+    with torch.no_grad():
+        point = network(torch.tensor([float(budget)]), *(inputs if safe else inputs[:2]))
+    return point.double().numpy()
+
+
+@pytest.mark.parametrize("budget", [1, 7, 40])
+def test_the_answer_is_the_network_s(budget):
+    safe = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z, budget=budget)
+    np.testing.assert_allclose(safe, forward(True, budget), rtol=0, atol=1e-6)
+    plain = AmortizedQuerier(policy_file(False)).query(X, Y, budget=budget)
+    np.testing.assert_allclose(plain, forward(False, budget), rtol=0, atol=1e-6)
+    assert not np.allclose(forward(True, budget), forward(True, budget + 1), rtol=0, atol=1e-6)
+
+
+def test_raw_units_on_both_sides():
+    bounds = np.array([(0.0, 6.0), (-5.0, 30.0)])
+    low, width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+    querier = AmortizedSafeQuerier(
+        policy_file(True),
+        bounds=bounds,
+        budget=7,
+        y_loc=20,
+        y_scale=3,
+        safety_threshold=350,
+        safe_when="below",
+        z_scale=40,
+    )
+    point = querier.query(low + width * X, 20 + 3 * Y, 350 - 40 * Z)
+    np.testing.assert_allclose(point, low + width * forward(True, 7), rtol=0, atol=1e-4)
+
+
+def test_default_budget_is_what_training_had_left():
+    # Trained from 5 observations on, for 40 queries.
+    querier = AmortizedQuerier(policy_file(False))
+    for n, left in ((1, 40), (5, 40), (6, 39), (44, 1), (60, 1)):
+        data = np.resize(X, (n, 2)), np.resize(Y, n)
+        expected = forward(False, left, *data)
+        np.testing.assert_allclose(querier.query(*data), expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(querier.fit(*data).query(), expected, rtol=0, atol=1e-5)
+
+
+def test_longer_campaigns_stretch_the_plan():
+    # 5 + 40 observations in training; 5 + 80 asked for.
+    querier = AmortizedQuerier(policy_file(False), budget=80)
+    rng = np.random.default_rng(0)
+    X, y = rng.random((85, 2)), rng.standard_normal(85)
+    for told, stated in ((0, 40.0), (20, 30.0), (79, 1.0)):
+        data = X[: 5 + told], y[: 5 + told]
+        expected = forward(False, stated, *data)
+        with pytest.warns(DataScaleWarning):
+            querier.fit(X[:5], y[:5])
+        if told:
+            querier.tell(X[5 : 5 + told], y[5 : 5 + told])
+        np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-5)
+        many = querier.propose_many([data], 80 - told)
+        np.testing.assert_allclose(many, expected, rtol=0, atol=1e-5)
+
+
+def test_budgets_beyond_training_are_warned_of():
+    querier = AmortizedQuerier(policy_file(False), budget=60)
+    message = (
+        "budget=60 is more than the 40 queries that the policy was trained for; .*"
+        r'GPQuerier\(surrogate="ensemble", acquisition="variance_reduction"\) needs no plan'
+    )
+    with pytest.warns(DataScaleWarning, match=message) as record:
+        querier.fit(X, Y)
+    assert record[0].filename == __file__
+    np.testing.assert_allclose(querier.query(), forward(False, 40), rtol=0, atol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        querier.tell(X[0], Y[0])
+        AmortizedQuerier(policy_file(False), budget=40).fit(X, Y).query()
+    with pytest.warns(DataScaleWarning, match="budget=41 is more than"):
+        querier.query(budget=41)
+    with pytest.warns(DataScaleWarning, match="budget=50 is more than"):
+        querier.propose_many([(X, Y), (X, Y)], budgets=[10, 50])
+
+
+def test_the_end_of_an_unstated_plan_is_warned_of():
+    querier, n = AmortizedQuerier("1d"), 31  # 30 queries after one observation
+    x = np.linspace(0, 1, n)[:, None]
+    with pytest.warns(
+        DataScaleWarning, match="no budget is stated, and the policy's plan for 30"
+    ) as record:
+        querier.query(x, np.sin(9 * x[:, 0]))
+    assert record[0].filename == __file__
+    with pytest.warns(DataScaleWarning, match="no budget is stated, and the policy's plan for 30"):
+        querier.propose_many([(x, np.sin(9 * x[:, 0])), (x[:3], [0, 1, 0])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        querier.query(x[:-1], np.sin(9 * x[:-1, 0]))
+        querier.query(x, np.sin(9 * x[:, 0]), budget=3)
+
+
+def test_long_campaigns_have_a_policy_of_their_own():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataScaleWarning)
+        long = AmortizedQuerier(budget=100).fit(X, Y)
+        short = AmortizedQuerier(budget=30).fit(X, Y)
+    assert long.policy_header_["max_budget"] == 100
+    assert short.policy_header_["max_budget"] == 30
+    for querier, name in ((long, "2d-long"), (short, "2d")):
+        expected = AmortizedQuerier(name).query(X, Y, budget=querier.budget)
+        np.testing.assert_array_equal(querier.query(), expected)
+    changed = clone(long).set_params(budget=30).fit(X, Y)
+    assert changed.policy_header_ == short.policy_header_
+    with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
+        AmortizedQuerier("2d", budget=100).fit(X, Y)
+    with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
+        AmortizedQuerier().query(X, Y, budget=100)
+
+
+def test_swapping_the_classes_changes_nothing_else():
+    for querier in AmortizedQuerier(policy_file(False)), AmortizedSafeQuerier(policy_file(True)):
+        querier.fit(X, Y, Z).tell(X[0], Y[0], Z[0])
+        assert querier.query().shape == (1, 2)
+        np.testing.assert_array_equal(querier.z_, [*Z, Z[0]])
+    plain = AmortizedQuerier(policy_file(False))
+    np.testing.assert_array_equal(plain.query(X, Y, Z), plain.query(X, Y))
+
+
+extreme = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    X=arrays(float, (3, 2), elements=extreme),
+    y=arrays(float, 3, elements=extreme),
+    z=arrays(float, 3, elements=extreme),
+    scaling=st.sampled_from(["auto", 1.0, 1e-300, 1e300]),
+)
+def test_extreme_data_give_warnings_and_a_point(X, y, z, scaling):
+    querier = AmortizedSafeQuerier(
+        policy_file(True), y_loc="auto", y_scale=scaling, z_scale=scaling, bounds=(-3, -1)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        point = querier.query(X, y, z)
+    assert ((point >= -3) & (point <= -1)).all()
+
+
+def test_ordinary_campaigns_are_silent():
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (1, 5, 10):  # few points around the centre, close in value
+            querier = AmortizedSafeQuerier(policy_file(True), budget=40)
+            querier.fit(rng.uniform(0.4, 0.6, (n, 2)), 0.5 + 0.01 * rng.random(n), rng.random(n))
+            for _ in range(5):
+                querier.tell(querier.query(), rng.uniform(-4, 4), rng.uniform(-2, 4))
+
+
+def test_safe_points_far_from_the_middle_are_a_warning():
+    """Policies were trained on systems that are safe in the middle, and go there."""
+    corner = np.array([[0.2, 0.2], [0.25, 0.5], [0.5, 0.5]])
+    with pytest.warns(SafetyWarning, match='middle of bounds.*GPSafeQuerier.*"ensemble"'):
+        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, -1, 1])
+        AmortizedSafeQuerier(policy_file(True), bounds=(-0.2, 0.7)).fit(
+            corner, [0, 1, 0], [1, 1, -1]
+        )
+
+
+def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
+    file = tmp_path / "policy.safetensors"
+    header = {"preset": {"safe_centre": {"kind": "uniform", "low": 0.2, "high": 0.8}}}
+    network, old = load_policy(policy_file(True), safe=True)
+    save_policy(network, file, old | header)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AmortizedSafeQuerier(file).fit([[0.1, 0.9], [0.5, 0.5]], [0, 1], [1, -1])
+
+
+# ---- policies
+
+
+def test_auto_takes_the_shipped_policy(shop):
+    np.testing.assert_allclose(
+        AmortizedSafeQuerier(budget=7).fit(X, Y, Z).query(), forward(True, 7), rtol=0, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        AmortizedQuerier("2d", budget=7).query(X, Y), forward(False, 7), rtol=0, atol=1e-6
+    )
+    assert AmortizedSafeQuerier().query(np.ones((2, 3)), [0, 1], [0, 1]).shape == (1, 3)
+
+
+def test_no_policy_for_so_many_features(shop):
+    four = np.full((2, 4), 0.5)
+    message = (
+        "no general policy for X with 4 features is shipped with AmortizedSafeQuerier "
+        r"\(shipped: '2d' for 2 features, '3d' for 3 features\).*python -m sklearn_asal train"
+    )
+    querier = AmortizedSafeQuerier()
+    for call in querier.fit, querier.query:
+        with pytest.raises(ValueError, match=message):
+            call(four, [0, 1])
+    assert not hasattr(querier, "X_")
+    with pytest.raises(ValueError, match=r"3 features.*shipped: '2d' for 2 features\)"):
+        AmortizedQuerier().fit(four[:, :3], [0, 1])
+
+
+def test_a_policy_of_one_system_is_only_taken_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
+    (tmp_path / "safe-2d-rig.safetensors").write_bytes(Path(policy_file(True)).read_bytes())
+    with pytest.raises(ValueError, match=r"no general policy.*'2d-rig' was trained for one system"):
+        AmortizedSafeQuerier().fit(X, Y, Z)
+    assert AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query().shape == (1, 2)
+
+
+def test_another_number_of_features_than_the_policy_s(shop):
+    three = np.full((2, 3), 0.5)
+    with pytest.raises(ValueError, match=r"X has 3 features, but policy '2d' takes 2.*'3d' fits"):
+        AmortizedSafeQuerier("2d").fit(three, [0, 1])
+    with pytest.raises(ValueError, match=r"takes 2. No shipped policy fits; train one with"):
+        AmortizedQuerier(policy_file(False)).query(three, [0, 1])
+
+
+def test_nothing_shipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
+    with pytest.raises(ValueError, match=r"\(shipped: none\)"):
+        AmortizedQuerier().fit(X, Y)
+
+
+def test_from_pretrained(shop, tmp_path):
+    querier = AmortizedSafeQuerier.from_pretrained("2d", budget=3, safety_threshold=0.5)
+    assert querier.get_params()["policy"] == "2d"
+    assert (querier.budget, querier.safety_threshold) == (3, 0.5)
+    assert type(AmortizedQuerier.from_pretrained(Path(policy_file(False)))) is AmortizedQuerier
+    with pytest.raises(PolicyNotFoundError, match=r"'9d'.*'2d', '3d'"):
+        AmortizedSafeQuerier.from_pretrained("9d")
+    with pytest.raises(PolicyFileError, match="AmortizedSafeQuerier"):
+        AmortizedQuerier.from_pretrained(policy_file(True))
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(Path(policy_file(True)).read_bytes()[:2000])
+    with pytest.raises(PolicyFileError, match="damaged"):
+        AmortizedSafeQuerier.from_pretrained(damaged)
+    with pytest.raises(PolicyNotFoundError):
+        AmortizedSafeQuerier("9d").fit(X, Y)
+
+
+def test_header():
+    querier = AmortizedQuerier(policy_file(False))
+    assert not hasattr(querier, "policy_header_")
+    querier.fit(X, Y).policy_header_["max_budget"] = 0
+    assert querier.policy_header_["max_budget"] == 40
+
+
+def test_a_policy_written_anew_is_read_anew(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(Path(policy_file(False)).read_bytes())
+    querier = AmortizedQuerier(path).fit(X, Y)
+    assert querier.query().shape == (1, 2)
+    path.unlink()
+    path.write_bytes(Path(policy_file(False, 3)).read_bytes())
+    with pytest.raises(ValueError, match="takes 3"):
+        querier.query()
+
+
+def test_the_network_stays_out_of_pickles():
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    querier.query()
+    assert len(pickle.dumps(querier)) < 5000
+
+
+@pytest.mark.skipif("2d" not in registry.shipped(True), reason="not trained yet")
+def test_shipped_safe_policy():
+    querier = AmortizedSafeQuerier.from_pretrained("2d", budget=20).fit(X, Y, Z)
+    for _ in range(20):
+        querier.tell(querier.query(), 0.0, 1.0)
+    assert ((querier.X_ >= 0) & (querier.X_ <= 1)).all()
+    # It explores rather than to stay where it is.
+    assert np.ptp(querier.X_, axis=0).min() > 0.4
+
+
+@pytest.mark.parametrize("share", [0.04, 0.2])
+def test_a_bold_policy_is_for_pools(share, tmp_path):
+    network, header = load_policy(policy_file(True), safe=True)
+    path = tmp_path / "policy.safetensors"
+    facts = {key: value for key, value in header.items() if key != "sha256"}
+    save_policy(network, path, facts | {"validation": {"unsafe_share": share}})
+    querier = AmortizedSafeQuerier(path).fit(X, Y, Z)
+    free = (
+        querier.query,
+        lambda: querier.propose_many([(X, Y, Z)]),
+        lambda: clone(querier).set_params(gamma=0.2).query(X, Y, Z, pool=X + 0.01),
+    )
+    for call in free:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert any("20% of this policy's" in str(w.message) for w in caught) == (share > 0.1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        querier.query(pool=X + 0.01)
+    assert not any("of this policy's" in str(w.message) for w in caught)
+
+
+# ---- tokens of a campaign
+
+
+def test_a_campaign_agrees_with_its_data_passed_at_once():
+    ((inputs, y, z),) = histories([50])
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(inputs[:5], y[:5], z[:5])
+    for n in range(5, 50):
+        querier.query(n_queries=1 + n % 3)
+        querier.query(inputs[:3], y[:3], z[:3])
+        querier.tell(inputs[n], y[n], z[n])
+        fresh = AmortizedSafeQuerier(policy_file(True)).query(*(p[: n + 1] for p in (inputs, y, z)))
+        np.testing.assert_allclose(querier.query(), fresh, rtol=0, atol=1e-6)
+
+
+def test_tokens_follow_parameters_and_data():
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, Y, Z)
+    querier.query()
+    for params in ({"y_loc": 0.5}, {"bounds": (0, 2)}, {"safety_threshold": 0.3}):
+        querier.set_params(**params)
+        expected = AmortizedSafeQuerier(**querier.get_params()).query(X, Y, Z)
+        np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=1e-6)
+    for data in (querier.X_, querier.y_, querier.z_, querier.index_):
+        with pytest.raises(ValueError, match="read-only"):
+            data[0] = -1.0
+
+
+PARAMETERS = {
+    "bounds": [None, (0, 1), [(0.0, 1.0), (-1.0, 2.0)], np.array([(0.0, 1.5), (0.0, 1.0)])],
+    "budget": [None, 30, 60],
+    "y_loc": [0.0, 0.5, "auto"],
+    "y_scale": [1.0, 2, "auto"],
+    "safety_threshold": [0.0, 0.3, -0.5],
+    "safe_when": ["above", "below"],
+    "z_scale": [1.0, 0.5, "auto"],
+    "gamma": [0.05, 0.5, 1],
+    "n_candidates": [1, 4, 16],
+    "policy": ["a", "b"],
+}
+ACTIONS = (
+    "tell",
+    "tell several",
+    "fit",
+    "bounds in place",
+    "copy",
+    "data",
+    "queries",
+    "many",
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    actions=st.lists(st.sampled_from([*ACTIONS, *PARAMETERS]), min_size=3, max_size=12),
+    seed=st.integers(0, 1000),
+)
+def test_nothing_remembered_is_stale(actions, seed):
+    """Whatever happens in between, a campaign answers as a querier does that never saw it."""
+    rng = np.random.default_rng(seed)
+    policies = {"a": policy_file(True), "b": registry.locate("2d", safe=True)}
+    pool = rng.random((60, 2))
+    index = CandidatePool(pool)
+
+    def measured(n):
+        X, (y, z) = rng.random((n, 2)), rng.standard_normal((2, n))
+        X[::3] = pool[rng.integers(60, size=len(X[::3]))]
+        return X, y, z + 0.5
+
+    querier = AmortizedSafeQuerier(policies["a"], bounds=[[0, 1], [0, 1]], budget=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        querier.fit(*measured(3))
+        for action in ("tell", *actions):
+            if action == "bounds" and isinstance(querier.bounds, (list, np.ndarray)):
+                querier.bounds[0] = (-0.5, 1.0 + rng.random())
+            elif action in PARAMETERS:
+                value = copy.deepcopy(PARAMETERS[action][rng.integers(len(PARAMETERS[action]))])
+                querier.set_params(**{action: policies[value] if action == "policy" else value})
+            elif action in ("tell", "tell several"):
+                new = measured(1 if action == "tell" else 6)
+                querier.tell(*new)
+                for part in new:  # ours again
+                    part[:] = 0.123
+            elif action == "fit":
+                querier.fit(*measured(rng.integers(1, 6)))
+            elif action == "copy":
+                old, querier = querier, copy.deepcopy(querier)
+                old.tell(*measured(1))
+                querier = pickle.loads(pickle.dumps(querier))
+            elif action == "data":
+                querier.query(*measured(4), pool=index)
+            elif action == "queries":
+                querier.query(pool=index, n_queries=2)
+            elif action == "many":
+                querier.propose_many([measured(2), measured(3)])
+            fresh = clone(querier)
+            data, left = (querier.X_, querier.y_, querier.z_), None
+            if querier.budget is not None:
+                left = querier.budget - querier.n_told_
+            for _ in range(2):
+                expected = fresh.query(*data, budget=left)
+                np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=3e-6)
+                found = querier.query(pool=index, return_indices=True)[1]
+                expected = fresh.query(*data, budget=left, pool=pool, return_indices=True)[1]
+                assert found == expected
+
+
+def test_tokens_are_ready_before_the_query(monkeypatch):
+    querier = AmortizedSafeQuerier(policy_file(True))
+    runtime = querier._load(2).runtime
+    compute, made = runtime.tokens, []
+    monkeypatch.setattr(runtime, "tokens", lambda rows: made.append(len(rows[0])) or compute(rows))
+    querier.fit(X, Y, Z)
+    assert made == [3]
+    querier.query()
+    querier.tell([0.5, 0.4], 0.1, 1.0)
+    assert made == [3, 1]
+    querier.query()
+    querier.query(pool=X + 0.01)
+    assert made == [3, 1]
+    querier.tell(X, Y, Z)
+    assert made == [3, 1, 3]
+
+
+def test_a_lost_policy_loses_no_data(tmp_path):
+    path = tmp_path / "mine.safetensors"
+    path.write_bytes(Path(policy_file(False)).read_bytes())
+    querier = AmortizedQuerier(path).fit(X, Y)
+    querier.query()
+    path.unlink()
+    assert len(querier.tell([0.5, 0.4], 0.1).y_) == 4
+    with pytest.raises(PolicyNotFoundError):
+        querier.query()
+
+
+def test_tokens_go_with_their_querier():
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    querier.query()
+    tokens = weakref.ref(querier._cache.tokens)
+    querier.fit(X[:2], Y[:2]).query()
+    assert tokens() is None
+    tokens = weakref.ref(querier._cache.tokens)
+    del querier
+    assert tokens() is None
+
+
+# ---- without torch
+
+
+def test_queries_do_not_load_torch():
+    code = f"""
+import sys
+from sklearn_asal import AmortizedSafeQuerier
+querier = AmortizedSafeQuerier.from_pretrained({policy_file(True)!r})
+querier.fit([[0.5, 0.5]], [0.1], [1.0])
+querier.tell(querier.query(), 0.2, 1.0).query(n_queries=2)
+querier.propose_many([([[0.5, 0.5]], [0.1], [1.0])])
+assert "torch" not in sys.modules
+print("without")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "without"
+
+
+def test_threads_of_the_caller():
+    querier = AmortizedQuerier(policy_file(False)).fit(X, Y)
+    expected, answers = querier.query(), []
+    workers = [
+        threading.Thread(target=lambda: answers.extend(querier.query() for _ in range(10)))
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(answers) == 40
+    for answer in answers:
+        np.testing.assert_array_equal(answer, expected[0:1])
