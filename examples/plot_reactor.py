@@ -4,7 +4,7 @@ Raw units, a limit from above, a table of data
 
 A reactor is run at a temperature and a feed rate. The yield shall be learned; the pressure must not
 pass 6 bar. Nothing is scaled by hand: bounds, limit and scales are given in the units of the
-instruments.
+instruments, and the inputs come as a table, here of pandas.
 """
 
 # %%

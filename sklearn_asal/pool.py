@@ -475,6 +475,21 @@ class Candidates:
         distance, found = distance[free], found[free]
         return found[np.lexsort((self._index.rank[found], distance))][:k]
 
+    def nearest_first(self, positions, point):
+        """Rows in the order in which :meth:`nearest` returns them.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+        point : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        ndarray of int of shape (k,)
+        """
+        away = np.linalg.norm((self.points[positions] - point) * self._index.weights, axis=1)
+        return positions[np.lexsort((self._index.rank[positions], away))]
+
     def subsample(self, n, offset=0.5):
         """Rows spread over the pool as all of them are; all rows of a small pool.
 

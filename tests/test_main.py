@@ -4,7 +4,7 @@ import pytest
 
 from sklearn_asal.__main__ import main
 from sklearn_asal.policies import load_policy, read_header, shipped
-from sklearn_asal.policies.checkpoint import locate
+from sklearn_asal.policies.registry import locate
 from sklearn_asal.trainer.presets import PRESETS, Preset
 from sklearn_asal.trainer.priors import Uniform, parse_distribution
 
@@ -169,4 +169,4 @@ def test_help_says_what_the_fields_of_a_preset_are(capsys):
     text = " ".join(capsys.readouterr().out.split())
     assert "--gamma FLOAT Tolerance of the safe objectives" in text
     assert "the paper's 2 % less every 50 steps" in text
-    assert "PolicyNetwork (with 512 hidden units)" in text
+    assert "TransformerNetwork (with 512 hidden units)" in text

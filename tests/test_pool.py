@@ -215,6 +215,9 @@ def test_nearest_equals_brute_force(X, observed, point, k, weights):
         return
     expected = by_distance(X, left, point, weights)
     assert rows_of(candidates, candidates.nearest(point, k)) == expected[:k]
+    some = candidates.available[::2]
+    expected = by_distance(X, rows_of(candidates, some), point, weights)
+    assert rows_of(candidates, candidates.nearest_first(some, point)) == expected
 
 
 @settings(deadline=None)

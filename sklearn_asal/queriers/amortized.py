@@ -1,5 +1,6 @@
 """Queriers that ask a pretrained policy: one forward pass per query."""
 
+import contextlib
 import math
 from numbers import Real
 
@@ -135,10 +136,16 @@ class _PolicyQuerier(BaseQuerier):
 
     def _complaints(self, data, history):
         found = super()._complaints(data, history)
-        policy = self._load(data[0].shape[1])
-        if self.budget is not None and self.budget > policy.max_budget:
-            found["budget"] = (DataScaleWarning, self._too_large(self.budget, policy))
+        # Without a policy the query will say so: measured data are never refused.
+        with contextlib.suppress(ValueError):
+            found |= self._complaints_of(self._load(data[0].shape[1]), history)
         return found
+
+    def _complaints_of(self, policy, history):
+        """What is odd about the data for a policy; see :meth:`_complaints`."""
+        if self.budget is None or self.budget <= policy.max_budget:
+            return {}
+        return {"budget": (DataScaleWarning, self._too_large(self.budget, policy))}
 
     def _too_large(self, budget, policy):
         longest, n_features = policy.max_budget, policy.runtime.n_features
@@ -192,7 +199,10 @@ class _PolicyQuerier(BaseQuerier):
 
     def _prepare(self, history):
         # A controller waits for queries, not for tells.
-        policy = self._load(history.X.shape[1])
+        try:
+            policy = self._load(history.X.shape[1])
+        except ValueError:  # which the query will raise: the data are told
+            return
         with one_thread(), history.cache.lock:
             self._tokens(policy.runtime, history)
             if len(history.X) <= _MANY:
@@ -216,10 +226,10 @@ class _PolicyQuerier(BaseQuerier):
 
     def _rows_near(self, candidates, point):
         """Positions of the rows that are compared, then of ever more where none of them will do."""
-        n, spacing, m = self.n_candidates, _SPACING, len(candidates)
+        n, m = self.n_candidates, len(candidates)
         # In a line the nearest row will do; in more dimensions there are more to choose from.
-        k = min(4 ** (len(point) - 1), n * spacing) if n > 1 else 1
-        n = max(n, 2 * spacing)
+        k = min(4 ** (len(point) - 1), n * _SPACING) if n > 1 else 1
+        n = n if n > 1 else _SPACING
         while True:
             yield candidates.nearest(point, k)[:: math.ceil(k / n)]
             if k >= min(m, _FARTHEST):
@@ -228,7 +238,7 @@ class _PolicyQuerier(BaseQuerier):
         positions = candidates.subsample(_ALL_OVER)
         positions = positions[candidates.is_available(positions)]
         if len(positions):
-            yield positions
+            yield candidates.nearest_first(positions, point)
 
     def _model_near(self, point, role, history, policy):
         """What is known of rows near a point."""
@@ -476,9 +486,9 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 SafetyWarning,
             )
 
-    def _complaints(self, data, history):
-        found = super()._complaints(data, history)
-        low, high = np.reshape(self._load(data[0].shape[1]).safe_centre, (2, -1, 1))
+    def _complaints_of(self, policy, history):
+        found = super()._complaints_of(policy, history)
+        low, high = np.reshape(policy.safe_centre, (2, -1, 1))
         safe, columns = history.worst_margin >= 0, np.ascontiguousarray(history.X.T)
         central = ((columns >= low - _CENTRAL) & (columns <= high + _CENTRAL)).all(axis=0)
         if safe.any() and not (safe & central).any():

@@ -57,7 +57,7 @@ def as_surrogate(model):
             "standard deviation, a scikit-learn regressor whose predict takes return_std, or a "
             f"gpytorch.kernels.Kernel; got {model!r}."
         )
-    if is_regressor(model) and "return_std" in inspect.signature(model.predict).parameters:
+    if is_regressor(model) and _tells_std(model):
         return RegressorSurrogate(clone(model))
     return clone(model)
 
@@ -66,6 +66,10 @@ def _is_kernel(model):
     # Whoever has a kernel has imported GPyTorch.
     gpytorch = sys.modules.get("gpytorch")
     return gpytorch is not None and isinstance(model, gpytorch.kernels.Kernel)
+
+
+def _tells_std(model):
+    return "return_std" in inspect.signature(model.predict).parameters
 
 
 def _is_gaussian_process(surrogate):
@@ -128,8 +132,15 @@ class RegressorSurrogate(BaseEstimator):
         Raises
         ------
         ValueError
-            Invalid data, or an ``alpha`` for each observation.
+            Invalid data, another kind of regressor, or an ``alpha`` for each observation.
         """
+        if not hasattr(self.regressor, "predict"):
+            raise ValueError(f"regressor must be a scikit-learn regressor, got {self.regressor!r}.")
+        if not _tells_std(self.regressor):
+            raise ValueError(
+                f"predict of {type(self.regressor).__name__} takes no return_std; choose a "
+                "regressor that tells its standard deviation."
+            )
         return self._fit(_seeded(clone(self.regressor)), *check_data(X, y))
 
     @available_if(_is_gaussian_process)

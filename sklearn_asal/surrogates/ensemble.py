@@ -90,9 +90,8 @@ class EnsembleGP(BaseEstimator):
         ValueError
             Invalid data or parameters.
         """
-        self._seen = X, y
         X, y = check_data(X, y)
-        return self._set(X, y, _Factors(X, *self._hyperparameters(X.shape[1])))
+        return self._set(y, _Factors(X, *self._hyperparameters(X.shape[1])))
 
     @own_settings()
     def update(self, X, y):
@@ -107,17 +106,14 @@ class EnsembleGP(BaseEstimator):
         -------
         self
         """
-        known = getattr(self, "_factors", None)
-        if known is not None and X is self._seen[0] and y is self._seen[1]:
-            self._expected = self._factors  # nothing is pending any more
+        known, now = getattr(self, "_factors", None), (X, y, self.lengthscale, self.noise_std)
+        if known is not None and all(map(np.array_equal, self._made_of, now)):
+            self._expected = known  # nothing is pending any more
             return self
-        seen = X, y
         X, y = check_data(X, y)
-        lengthscale, noises = self._hyperparameters(X.shape[1])
-        if known is None or not known.has(lengthscale, noises):
-            return self.fit(*seen)
-        self._set(X, y, known.of(X))
-        self._seen = seen
+        if known is None or not known.has(*self._hyperparameters(X.shape[1])):
+            return self.fit(X, y)
+        self._set(y, known.of(X))
         if self._reference is not None:  # the next question is most likely about it again
             self._at_reference(self._reference.points, self._factors)
         return self
@@ -277,7 +273,7 @@ class EnsembleGP(BaseEstimator):
 
     def __getstate__(self):
         # What belongs to a reference set is quicker worked out than shipped.
-        return {**super().__getstate__(), "_reference": None, "_seen": (None, None)}
+        return {**super().__getstate__(), "_reference": None}
 
     def _hyperparameters(self, n_features):
         lengthscale = self.lengthscale
@@ -290,8 +286,10 @@ class EnsembleGP(BaseEstimator):
                 raise ValueError(f"{name} must be positive and finite, got {values}.")
         return lengthscale, noises
 
-    def _set(self, X, y, factors):
-        self.X_, self._factors, self._expected = X, factors, factors
+    def _set(self, y, factors):
+        self.X_, self._factors, self._expected = factors.X, factors, factors
+        # Copies, for what the user passed may be changed in place.
+        self._made_of = factors.X, y, np.array(self.lengthscale), np.array(self.noise_std)
         known = factors.inverse @ np.minimum(np.maximum(y, -_LARGEST), _LARGEST)
         evidence = factors.log_determinant - 0.5 * np.einsum("pi,pi->p", known, known)
         weights = np.exp(evidence - evidence.max())

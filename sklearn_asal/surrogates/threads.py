@@ -14,6 +14,10 @@ _libraries = functools.cache(
 _openmp = functools.cache(lambda: ThreadpoolController().select(user_api="openmp"))
 
 
+def _nothing():
+    pass
+
+
 class _Cap:
     """The numbers of threads that were found, and the lock of whoever capped them."""
 
@@ -23,6 +27,8 @@ class _Cap:
     def put_back(self):
         for library, number in self.found:
             library.set_num_threads(number)
+            # Or no other thread could ever set OpenBLAS's; older releases let any.
+            getattr(library, "clear_controlling_thread", _nothing)()
 
 
 _cap = _Cap()

@@ -1,6 +1,8 @@
 """Queriers that ask a policy."""
 
 import copy
+import gc
+import math
 import pickle
 import subprocess
 import sys
@@ -10,7 +12,6 @@ import weakref
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,9 +27,12 @@ from sklearn_asal import (
     PolicyNotFoundError,
     SafetyWarning,
 )
+from sklearn_asal.box import Box
 from sklearn_asal.policies import load_policy, registry, save_policy
+from sklearn_asal.pool import Candidates
 
-from ..common import policy_file
+from ..common import found_by_threes, policy_file
+from ..reference import ReferenceEnsemble
 
 X = np.array([[0.4, 0.5], [0.6, 0.5], [0.5, 0.55]])
 Y = np.array([0.1, -0.3, 0.8])
@@ -354,11 +358,300 @@ def test_a_bold_policy_is_for_pools(share, tmp_path):
     assert not any("of this policy's" in str(w.message) for w in caught)
 
 
+# ---- rows of a pool
+
+FILE_NOISES = 0.1, 0.1, 0.1  # those of the header
+
+
+def known(n, n_features=2, seed=0):
+    """Observations in the middle, most of them safe."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0.25, 0.75, (n, n_features))
+    return X, np.sin(5 * X[:, 0]) + X[:, 1:].sum(axis=1) - 0.5, X[:, 0] - 0.35
+
+
+def looked_at(pool, point, n_candidates, weights=1.0):
+    """Rows that are compared, then ever more of them, at last all; nearest first."""
+    order = np.argsort(np.linalg.norm((pool - point) * weights, axis=1), kind="stable")
+    k = 1
+    if n_candidates > 1:
+        k = min(4 ** (pool.shape[1] - 1), 8 * n_candidates)
+    while k < 8 * len(pool):
+        yield order[:k][:: math.ceil(k / (n_candidates if n_candidates > 1 else 8))]
+        k *= 8
+    yield order
+
+
+def row_of(pool, point, n_candidates, gamma, model, weights=1.0):
+    """Of the rows that are safe enough the least certain one; without such rows the safest."""
+    for rows in looked_at(pool, point, n_candidates, weights):
+        enough = rows
+        if gamma is not None:
+            enough = rows[model.probability_of_positive(pool[rows]) >= 1 - gamma]
+        if len(enough):
+            return enough[0 if n_candidates == 1 else model.predict(pool[enough])[1].argmax()]
+    return rows[model.probability_of_positive(pool[rows]).argmax()]
+
+
+@pytest.mark.filterwarnings("ignore:no row of the pool near")
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_candidates", [1, 2, 16])
+@pytest.mark.parametrize("safe", [True, False])
+def test_of_the_rows_near_a_proposal_the_least_certain_is_taken(safe, n_candidates, n_features):
+    """Of those that are safe enough."""
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    querier, taken = kind(policy_file(safe, n_features), n_candidates=n_candidates), []
+    for seed in range(8):
+        data, pool = (
+            known(9, n_features, seed),
+            np.random.default_rng(seed).random((500, n_features)),
+        )
+        gamma = [0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5][seed] if safe else None
+        querier.set_params(**({"gamma": gamma} if safe else {}))
+        point = querier.query(*data)[0]
+        values = data[2] if safe else data[1]
+        model = ReferenceEnsemble(data[0], values, 0.3, FILE_NOISES)
+        expected = row_of(pool, point, n_candidates, gamma, model)
+        assert querier.query(*data, pool=pool, return_indices=True)[1] == [expected]
+        taken.append(expected != next(looked_at(pool, point, n_candidates))[0])
+    # Not all are the nearest, unless there is nothing to choose from.
+    assert any(taken) == (safe or (n_candidates > 1 and n_features > 1))
+
+
+def test_with_one_candidate_the_nearest_row_is_taken():
+    """And with a gamma of one nothing is ruled out."""
+    pool = np.random.default_rng(0).random((400, 2))
+    for seed in range(5):
+        data = known(9, seed=seed)
+        for querier in (
+            AmortizedQuerier(policy_file(False), n_candidates=1),
+            AmortizedSafeQuerier(policy_file(True), n_candidates=1, gamma=1),
+        ):
+            away = np.linalg.norm(pool - querier.query(*data), axis=1)
+            assert querier.query(*data, pool=pool, return_indices=True)[1] == [away.argmin()]
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.05, 0.3, 0.9])
+def test_gamma_holds_as_long_as_there_are_rows(gamma):
+    querier = AmortizedSafeQuerier(policy_file(True), gamma=gamma)
+    for seed in range(5):
+        X, y, z = known(12, seed=seed)
+        pool = np.random.default_rng(seed).random((3000, 2))
+        model = ReferenceEnsemble(X, z, 0.3, FILE_NOISES)
+        p_safe = model.probability_of_positive(pool)
+        assert (p_safe >= 1 - gamma).any()
+        rows = querier.query(X, y, z, pool=pool, n_queries=4, return_indices=True)[1]
+        assert p_safe[rows].min() >= 1 - gamma - 1e-9
+
+
+def test_pending_rows_are_known_and_no_evidence_of_safety(monkeypatch):
+    querier, points = AmortizedSafeQuerier(policy_file(True, 3), gamma=0.2), []
+    runtime = querier._load(3).runtime
+    decide = runtime.decide
+    monkeypatch.setattr(
+        runtime, "decide", lambda *asked: points.append(decide(*asked)) or points[-1]
+    )
+    X, y, z = known(9, 3)
+    pool = np.random.default_rng(0).random((300, 3))
+    rows = querier.query(X, y, z, pool=pool, n_queries=6, return_indices=True)[1]
+    left, ignored = np.arange(300), []
+    for j, (point, row) in enumerate(zip(points, rows, strict=True)):
+        certain = ReferenceEnsemble(X, z, 0.3, FILE_NOISES, pending=pool[rows[:j]])
+        safe = ReferenceEnsemble(X, z, 0.3, FILE_NOISES)
+        certain.probability_of_positive = safe.probability_of_positive
+        assert row == left[row_of(pool[left], point, 16, 0.2, certain)]
+        ignored.append(row != left[row_of(pool[left], point, 16, 0.2, safe)])
+        left = left[left != row]
+    assert any(ignored)
+
+
+@pytest.mark.parametrize("n_features", [2, 3])
+@pytest.mark.parametrize("safe", [True, False])
+def test_every_row_of_a_pool_is_found(n_features, safe):
+    """Equal rows one after the other."""
+    rng = np.random.default_rng(0)
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    pool = CandidatePool(np.repeat(0.3 + 0.4 * rng.random((10, n_features)), 3, axis=0))
+    querier = kind(policy_file(safe, n_features), budget=40)
+    querier.fit(np.full((1, n_features), 0.5), [0.0], [1.0])
+    found = found_by_threes(querier, pool, 10)
+    assert sorted(found) == list(range(30))
+    # The first of equal rows comes first.
+    assert all(found.index(i) < found.index(i + 1) for i in range(29) if i % 3 < 2)
+
+
+@pytest.mark.parametrize("n", [2048, 2049, 2100])
+def test_what_is_safe_is_found_before_the_warning(n):
+    def margin(x):
+        return 1 - np.square(x - 0.5).sum(axis=1) / (3 * 0.16**2)
+
+    rows = np.random.default_rng(2).random((2100, 3))
+    querier = AmortizedSafeQuerier("3d", budget=20)
+    first = 0.5 + 0.05 * np.random.default_rng(3).standard_normal((5, 3))
+    querier.fit(first, first.sum(axis=1) - 1.5, margin(first))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "no row of the pool near")
+        for _ in range(20):
+            x = querier.query(pool=rows[:n])
+            querier.tell(x, x.sum(axis=1) - 1.5, margin(x))
+
+
+def test_a_pool_without_safe_rows_is_warned_of():
+    """The safest of those that were looked at is taken."""
+    X, y, z = known(12)
+    z, rng = z - 1.5, np.random.default_rng(0)
+    querier = AmortizedSafeQuerier(policy_file(True), safety_threshold=-10.0).fit(X, y, z)
+    querier.set_params(safety_threshold=0.0)
+    pool = rng.random((60, 2))
+    with pytest.warns(
+        SafetyWarning, match=r"probability of 0.95 \(gamma=0.05\); the safest"
+    ) as seen:
+        _, row = querier.query(pool=pool, return_indices=True)
+    assert any(w.filename == __file__ for w in seen)
+    p_safe = ReferenceEnsemble(X, z, 0.3, FILE_NOISES).probability_of_positive(pool)
+    assert row == [p_safe.argmax()]
+
+
+def test_a_measured_row_is_not_taken_again():
+    X, y, z = known(12)
+    querier = AmortizedSafeQuerier(policy_file(True), gamma=0.5).fit(X, y, z)
+    pool = np.vstack([X, np.random.default_rng(0).random((3, 2))])
+    found = querier.query(pool=pool, n_queries=3, return_indices=True)[1]
+    assert sorted(found) == [12, 13, 14]
+
+
+def test_a_large_pool_is_searched_far_and_wide():
+    """Where a hundred rows are nearer to the proposal than any that is safe."""
+    querier = AmortizedSafeQuerier(policy_file(True), n_candidates=1)
+    X, y, z = known(12)
+    free = querier.query(X, y, z)[0]
+    X, y, z = np.vstack([X, free]), np.append(y, -1.0), np.append(z, -1.0)
+    proposal, rng = querier.query(X, y, z)[0], np.random.default_rng(1)
+    crowd, spread = proposal + 1e-3 * rng.random((100, 2)), rng.random((100_000, 2))
+    model = ReferenceEnsemble(X, z, 0.3, FILE_NOISES)
+    assert model.probability_of_positive(crowd).max() < 0.95
+    pool = np.vstack([crowd, spread])
+    _, (index,) = querier.query(X, y, z, pool=pool, return_indices=True)
+    assert index >= 100
+    safe = spread[model.probability_of_positive(spread) >= 0.95]
+    taken = pool[[index]]
+    assert model.probability_of_positive(taken) >= 0.95
+    # Among eight times as many rows, whose radius is the root of that, few are asked.
+    nearest = np.linalg.norm(safe - proposal, axis=1).min()
+    assert np.linalg.norm(taken - proposal) < np.sqrt(8) * nearest
+
+
+def test_rows_from_all_over_the_pool_may_be_taken():
+    """The last resort finds another row where all of those are measured."""
+    pool, (X, y, z) = CandidatePool(np.random.default_rng(0).random((3000, 2))), known(12)
+    box = Box(None, 2)
+    all_over = Candidates(pool, box, X).subsample(2048)
+    spent = Candidates(pool, box, X).points[all_over]
+    X, y, z = np.vstack([X, spent]), np.append(y, np.zeros(2048)), np.append(z, np.zeros(2048))
+    querier = AmortizedSafeQuerier(policy_file(True), gamma=1e-9)
+    with pytest.warns(SafetyWarning, match="the safest of those near"):
+        point = querier.query(X, y, z, pool=pool, budget=5)
+    assert not (spent == point).all(axis=1).any()
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
+    """The far ones would change nothing."""
+    rng = np.random.default_rng(1)
+    many, pool = rng.random((700, 2)), rng.random((2000, 2))
+    margin = np.sin(5 * many[:, 0]) + many[:, 1] + 1
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy_file(safe), budget=20)
+    data = many, margin, margin
+    near = querier.fit(*data).query(pool=pool)
+    np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
+    querier.tell(near, 1.0, 1.0).query(pool=pool)
+    assert not querier._cache.models
+    monkeypatch.setattr("sklearn_asal.queriers.amortized._MANY", 1000)
+    np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
+
+
+@pytest.mark.parametrize("safe", [True, False])
+def test_models_of_a_campaign_are_extended(safe, monkeypatch):
+    """Neither for the same inputs nor for one more are they made anew, whatever the margins."""
+    X, y, z = known(12)
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    querier = kind(policy_file(safe), **({"z_scale": "auto"} if safe else {"y_scale": "auto"}))
+    querier.fit(X, y, z).query(pool=X + 0.01)
+    monkeypatch.setattr("sklearn_asal.surrogates.ensemble.dtrtri", None)  # nothing works without
+    querier.query(pool=X + 0.01, n_queries=3)
+    querier.tell([0.5, 0.5], 0.3, 0.5).query(pool=X + 0.01)
+
+
+def test_policies_of_one_system_weigh_the_features():
+    """By the lengthscales that they know; rows are compared where the function varies."""
+    querier = AmortizedSafeQuerier("7d-fluid", gamma=1, n_candidates=1)
+    scale = querier._load(7).lengthscale
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0.4, 0.6, (10, 7)), 0.3 * rng.standard_normal(10)
+    pool = rng.random((500, 7))
+    free = querier.query(X, y, y + 1)[0]
+    _, index = querier.query(X, y, y + 1, pool=pool, return_indices=True)
+    assert index == np.linalg.norm((pool - free) / scale, axis=1).argmin()
+    assert index != np.linalg.norm(pool - free, axis=1).argmin()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_asal.exceptions.SafetyWarning")
+@pytest.mark.parametrize("gamma", [1e-9, 0.5, 1.0, 1])
+def test_any_gamma_gets_an_answer(gamma):
+    rng = np.random.default_rng(0)
+    X, pool = rng.uniform(0.4, 0.6, (10, 7)), rng.random((50, 7))
+    querier = AmortizedSafeQuerier("7d-fluid", gamma=gamma)
+    margin = 0.6 - np.square(X - 0.5).sum(axis=1)
+    point = querier.query(X, X.sum(axis=1) - 3.5, margin, pool=pool)
+    assert (pool == point).all(axis=1).any()
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [(0.0, ValueError), (1.5, ValueError), (np.nan, ValueError), ("high", TypeError)],
+)
+def test_bad_gamma(value, error):
+    querier = AmortizedSafeQuerier(policy_file(True), gamma=value)
+    for call in querier.fit, querier.query:
+        with pytest.raises(error, match="gamma"):
+            call(X, Y, Z)
+
+
+@pytest.mark.parametrize(("value", "error"), [(0, ValueError), (2.5, TypeError), ("2", TypeError)])
+@pytest.mark.parametrize("safe", [True, False])
+def test_bad_number_of_candidates(safe, value, error):
+    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    querier = kind(policy_file(safe), n_candidates=value)
+    for call in querier.fit, querier.query:
+        with pytest.raises(error, match="n_candidates"):
+            call(X, Y, Z)
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [
+        (None, 0.3),
+        ({"kind": "shifted-exponential", "shift": 0.1, "rate": 10.0}, 0.2),
+        ({"kind": "uniform", "low": [0.1, 0.3], "high": [0.3, 0.5]}, [0.2, 0.4]),
+        ({"kind": "log-uniform", "low": 0.1, "high": 1.0}, 0.9 / np.log(10)),
+    ],
+)
+def test_rows_are_judged_by_what_the_policy_was_trained_on(prior, expected):
+    """Mean lengthscales, by sampling these priors; three noises from the range."""
+    header = {} if prior is None else {"preset": {"safety_lengthscale": prior}}
+    policy = registry.Policy(None, header, None, ())
+    np.testing.assert_allclose(policy.safety_lengthscale, expected)
+    assert policy.lengthscale == 0.3
+    noisy = registry.Policy(None, {"noise_std": [0.1, 0.4]}, None, ())
+    np.testing.assert_allclose(noisy.noise_std, [0.15, 0.25, 0.35])
+
+
 # ---- tokens of a campaign
 
 
 def test_a_campaign_agrees_with_its_data_passed_at_once():
-    ((inputs, y, z),) = histories([50])
+    rng = np.random.default_rng(0)
+    inputs, (y, z) = rng.random((50, 2)), rng.standard_normal((2, 50))
     querier = AmortizedSafeQuerier(policy_file(True)).fit(inputs[:5], y[:5], z[:5])
     for n in range(5, 50):
         querier.query(n_queries=1 + n % 3)
@@ -477,15 +770,24 @@ def test_tokens_are_ready_before_the_query(monkeypatch):
     assert made == [3, 1, 3]
 
 
-def test_a_lost_policy_loses_no_data(tmp_path):
+@pytest.mark.parametrize("budget", [None, 9])
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_lost_policy_loses_no_data(tmp_path, safe, budget):
+    """Measured data are never refused."""
     path = tmp_path / "mine.safetensors"
-    path.write_bytes(Path(policy_file(False)).read_bytes())
-    querier = AmortizedQuerier(path).fit(X, Y)
-    querier.query()
+    path.write_bytes(Path(policy_file(safe)).read_bytes())
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(path, budget=budget)
+    querier.fit(X, Y, Z).query(pool=X + 0.01)
     path.unlink()
-    assert len(querier.tell([0.5, 0.4], 0.1).y_) == 4
+    assert len(querier.tell([0.5, 0.4], 0.1, 1.0).y_) == 4
     with pytest.raises(PolicyNotFoundError):
         querier.query()
+    path.write_bytes(Path(policy_file(safe, 3)).read_bytes())
+    assert len(querier.tell([0.5, 0.4], 0.1, 1.0).y_) == 5
+    with pytest.raises(ValueError, match="takes 3"):
+        querier.query()
+    path.write_bytes(Path(policy_file(safe)).read_bytes())
+    assert querier.query().shape == (1, 2)
 
 
 def test_tokens_go_with_their_querier():
@@ -493,9 +795,11 @@ def test_tokens_go_with_their_querier():
     querier.query()
     tokens = weakref.ref(querier._cache.tokens)
     querier.fit(X[:2], Y[:2]).query()
+    gc.collect()
     assert tokens() is None
     tokens = weakref.ref(querier._cache.tokens)
     del querier
+    gc.collect()
     assert tokens() is None
 
 

@@ -118,7 +118,7 @@ def test_campaigns_have_the_same_measurements_and_features():
 def test_repeated_experiments_are_moved_in_every_campaign(safe, monkeypatch):
     """A policy that is cut off at a corner; noise is looked for in each campaign by itself."""
     querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy_file(safe))
-    runtime, corner = querier._load(2)[0], [1.0, 1.0]
+    runtime, corner = querier._load(2).runtime, [1.0, 1.0]
     monkeypatch.setattr(runtime, "decide", lambda left, tokens: np.array(corner))
     monkeypatch.setattr(runtime, "decide_many", lambda left, rows, mask: np.ones((len(left), 2)))
     campaigns = [

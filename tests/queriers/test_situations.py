@@ -33,6 +33,7 @@ from sklearn_asal import (
     DataScaleWarning,
     GPQuerier,
     GPSafeQuerier,
+    NoSafeCandidateError,
     PoolExhaustedError,
     RandomQuerier,
     SafetyWarning,
@@ -267,9 +268,10 @@ def test_campaigns_whose_columns_differ(kind, table):
 
 def test_columns_without_names(make):
     querier = make().fit(FRAME, y, z)
-    for data in X, X.tolist(), pl.Series("speed", X.tolist()), pa.array(X.tolist()):
-        np.testing.assert_array_equal(querier.query(np.array(list(data)), y, z).shape, (1, 2))
-    querier.tell(pd.DataFrame(X, columns=[0, 1]), y, z)  # no text, no names
+    expected = make().query(X, y, z)
+    for data in X, X.tolist(), pd.DataFrame(X), pd.DataFrame(X, columns=[("a", 1), ("b", 2)]):
+        np.testing.assert_array_equal(querier.query(data, y, z), expected)
+    querier.tell(pd.DataFrame(X), y, z)
     for row in pl.Series([0.45, 0.5]), pa.array([0.45, 0.5]), (0.45, 0.5):
         querier.tell(row, pl.Series([0.1]), pa.array([0.9]))
     np.testing.assert_array_equal(querier.X_[6:], X[[0] * 3])
@@ -650,6 +652,16 @@ def test_report_on_booleans(surrogate):
     np.testing.assert_allclose(report.z_mean[:, 1], 300 + 100 * asked[:, 0], atol=5)
 
 
+def test_nothing_safe_by_booleans():
+    querier = GPSafeQuerier(safety_threshold=350.0, safe_when="below", gamma=1e-9)
+    with pytest.raises(NoSafeCandidateError, match=r"\(safe means z is True\)") as caught:
+        querier.query(INPUTS, OUTPUTS, FLAGS)
+    assert caught.value.rule == "safe means z is True"
+    both = np.column_stack([FLAGS, FLAGS])
+    with pytest.raises(NoSafeCandidateError, match=r"\(safe means z\[0\] is True and z\[1\] is"):
+        querier.query(INPUTS, OUTPUTS, both)
+
+
 def named_threshold(call):
     """The threshold that a warning of flags or counts names."""
     with pytest.warns(SafetyWarning, match="set safety_threshold between two values") as record:
@@ -672,7 +684,8 @@ def test_flags_and_counts_at_the_limit(make_safe, values, shape, side, kind):
     inputs = np.tile(X[0], (len(values), 1)) + 0.01 * np.arange(len(values))[:, None]
     querier = make_safe(safe_when=side)
     threshold = named_threshold(lambda: querier.fit(inputs, 0.1 * values, values))
-    assert named_threshold(lambda: querier.query(inputs, 0.1 * values, values)) == threshold
+    for ask in querier.query, many(querier):
+        assert named_threshold(lambda ask=ask: ask(inputs, 0.1 * values, values)) == threshold
     assert 0 < threshold < 1
     querier.set_params(safety_threshold=threshold).fit(inputs, 0.1 * values, values)  # silent
     assert ((querier.z_ <= threshold) == (values == 0)).all()
@@ -879,21 +892,6 @@ def errors_of_warnings():
         yield
 
 
-@contextlib.contextmanager
-def decimal_comma():
-    before = locale.setlocale(locale.LC_ALL)
-    try:
-        for name in "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "German_Germany.1252":
-            with contextlib.suppress(locale.Error):
-                locale.setlocale(locale.LC_ALL, name)
-                break
-        else:
-            pytest.skip("no locale with a decimal comma is installed")
-        yield
-    finally:
-        locale.setlocale(locale.LC_ALL, before)
-
-
 HOSTS = {
     "np.seterr": floating_point_errors,
     "warnings": errors_of_warnings,
@@ -903,7 +901,6 @@ HOSTS = {
     "one thread": lambda: threadpool_limits(1),
     "two threads": lambda: threadpool_limits(2),
     "torch": torch_in_double,
-    "locale": decimal_comma,
     "printing": lambda: np.printoptions(legacy="1.13", precision=1),
 }
 
@@ -926,6 +923,7 @@ def everything(make, factor=1.0):
     yield querier.query(n_queries=3)
     yield querier.query(pool=pool, n_queries=2)
     yield querier.query(pool=pd.DataFrame(pool))
+    yield querier.query(pool=CandidatePool.from_bounds([(0.0, 1.0)] * 2, 50))
     yield make().query(inputs[:1], outputs[:1], signals[:1])
     yield many(querier)(inputs, factor * outputs, signals)
     if hasattr(querier, "assess"):
@@ -940,6 +938,24 @@ def test_settings_of_the_host_change_no_answer(make, host):
     assert len(found) == len(expected) >= 6
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_decimal_comma():
+    makers = QUERIERS["AmortizedSafeQuerier"], QUERIERS["GPSafeQuerier"]
+    expected = [list(everything(make)) for make in makers]
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        for name in "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "German_Germany.1252":
+            with contextlib.suppress(locale.Error):
+                locale.setlocale(locale.LC_ALL, name)
+                break
+        else:
+            pytest.skip("no locale with a decimal comma is installed")
+        for make, answers in zip(makers, expected, strict=True):
+            for one, other in zip(everything(make), answers, strict=True):
+                np.testing.assert_array_equal(one, other)
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -1044,12 +1060,22 @@ def test_outputs_as_of_a_rounded_sum(make):
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("constant", CONSTANTS[:4])
 def test_surrogates_of_constants(surrogate, constant):
-    inputs, _, signals = campaign(n=30)
-    for outputs in np.full(30, constant), jittered(constant, 30):
-        querier = SURROGATES[surrogate](**AUTO).fit(inputs, outputs, signals)
+    inputs, _, _ = campaign(n=30)
+    scaling = dict(**AUTO, z_scale="auto", safety_threshold=constant)
+    reports = []
+    for values in np.full(30, constant), jittered(constant, 30):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SafetyWarning)  # nothing is safe, or all at the limit
+            querier = SURROGATES[surrogate](**scaling).fit(inputs, values, values)
         point, report = querier.query(return_report=True)
         assert ((point >= 0) & (point <= 1)).all()
-        np.testing.assert_allclose(report.y_mean, constant, atol=0.1)
+        for mean in report.y_mean, report.z_mean:
+            np.testing.assert_allclose(mean, constant, atol=1e-6)
+        reports.append(report)
+    exact, rounded = reports
+    np.testing.assert_allclose(rounded.y_std, exact.y_std, rtol=1e-6)
+    np.testing.assert_allclose(rounded.z_std, exact.z_std, rtol=1e-6)
+    np.testing.assert_allclose(rounded.p_safe, exact.p_safe, atol=1e-6)
 
 
 @pytest.mark.parametrize("side", ["above", "below"])
@@ -1305,9 +1331,7 @@ def test_rows_told_by_number_are_not_proposed_again(make):
         points, rows = querier.query(pool=pool, return_indices=True)
         found += rows.tolist()
         # The device set something else than asked for.
-        index = (rows, rows.tolist(), rows[0], int(rows[0]), pd.Series(rows), pl.Series(rows))[
-            k % 6
-        ]
+        forms = rows, rows.tolist(), rows[0], int(rows[0]), pd.Series(rows), pl.Series(rows)
         querier.tell(points + 0.01, 0.1, 0.9, index=forms[k % 6])
     assert sorted(found) == list(range(12))
     np.testing.assert_array_equal(querier.index_, [-1] * 12 + found)
@@ -1344,14 +1368,35 @@ def test_the_second_of_two_equal_rows(make):
     querier.tell(pool[[1, 3]], [0.1, 0.1], [0.9, 0.9])
     _, rows = querier.query(pool=pool, n_queries=2, return_indices=True)
     assert sorted(rows.tolist()) == [1, 3]
-    # By number and by value together, in either order, each observation takes a row of its own.
-    for told in [(0, None), (None, 0)], [(1, None), (None, 1)]:
-        for order in told:
-            querier = make(random_state=0).fit(inputs, outputs, signals)
-            for index in order if isinstance(order, list) else [order[0], order[1]]:
-                querier.tell(pool[0], 0.1, 0.9, index=index)
-            _, rows = querier.query(pool=pool, n_queries=2, return_indices=True)
-            assert sorted(rows.tolist()) == [2, 3]
+    # By number and by value together, in any order, each observation takes a row of its own.
+    for indices in [0, None], [None, 0], [1, None], [None, 1]:
+        querier = make(random_state=0).fit(inputs, outputs, signals)
+        for index in indices:
+            querier.tell(pool[0], 0.1, 0.9, index=index)
+        _, rows = querier.query(pool=pool, n_queries=2, return_indices=True)
+        assert sorted(rows.tolist()) == [2, 3]
+
+
+@some
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 7), st.sampled_from(["value", "number", "both", "ask"])),
+        max_size=12,
+    )
+)
+def test_what_is_known_from_the_query_before_changes_nothing(steps):
+    pool = np.array([[0.5, 0.5], [0.5, 0.5], [0.4, 0.6], [0.4, 0.6], [0.2, 0.7], [0.5, 0.5]] * 2)
+    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, y, z)
+    for row, kind in steps:
+        if kind == "ask":
+            querier.query(pool=pool, n_queries=3)
+        else:
+            measured = pool[row] if kind != "number" else pool[row] + 0.05
+            querier.tell(measured, 0.1, 0.9, index=None if kind == "value" else row)
+    # A copy starts without anything worked out.
+    for n_queries in 1, 4:
+        expected = pickle.loads(pickle.dumps(querier)).query(pool=pool, n_queries=n_queries)
+        np.testing.assert_array_equal(querier.query(pool=pool, n_queries=n_queries), expected)
 
 
 @pytest.mark.parametrize(

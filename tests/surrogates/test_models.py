@@ -1,16 +1,24 @@
 """The surrogates: against scikit-learn, closed forms and each other, and on awkward data."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from sklearn_asal.surrogates import SURROGATES, ExactGP, MixtureGP, SparseGP
+from sklearn_asal.surrogates import SURROGATES, EnsembleGP, ExactGP, MixtureGP, SparseGP
 from sklearn_asal.surrogates.likelihood import Prior
 from sklearn_asal.surrogates.sparse import cluster_centres
+
+from .conftest import finite_data
 
 MODELS = [
     ExactGP(),
@@ -141,7 +149,57 @@ def test_cluster_centres():
     found = cluster_centres(X, 3)
     groups = X.reshape(3, 20, 2).mean(axis=1)
     np.testing.assert_allclose(found[np.lexsort(found.T)], groups[np.lexsort(groups.T)])
-    np.testing.assert_array_equal(cluster_centres(true[[0, 1, 0, 1, 1]], 4), true[:2])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        ([[0.2], [0.7], [0.2], [0.7], [0.7]], [[0.2], [0.7]]),
+        ([[0.5, 0.5]] * 30, [[0.5, 0.5]]),
+        ([[0.3], [0.3 + 1e-12], [0.9], [0.9 + 1e-15]], [[0.3], [0.9]]),
+        ([[1e-300], [2e-300], [2e-300]], [[1e-300], [2e-300]]),
+        ([[1e100], [2e100], [2e100 + 1e88]], [[1e100], [2e100]]),
+    ],
+)
+def test_few_distinct_rows_are_the_centres(X, expected):
+    found = cluster_centres(np.array(X), 4)
+    np.testing.assert_array_equal(found[np.lexsort(found.T)], expected)
+
+
+@pytest.mark.filterwarnings("error")
+@settings(deadline=None)
+@given(finite_data(), st.integers(1, 10), st.integers(0, 100))
+def test_centres_do_not_depend_on_the_order_of_rows(drawn, n_clusters, seed):
+    X, _ = drawn
+    found = cluster_centres(X, n_clusters)
+    assert found.shape == (min(n_clusters, len(found)), X.shape[1])
+    shuffled = np.random.default_rng(seed).permutation(X)
+    np.testing.assert_array_equal(cluster_centres(shuffled, n_clusters), found)
+
+
+def test_rows_count_as_often_as_they_come():
+    X = np.array([[0.0], [0.0], [0.0], [0.4], [1.0]])
+    found = np.sort(cluster_centres(X, 2)[:, 0])
+    np.testing.assert_allclose(found, [0.1, 1.0])
+
+
+def test_centres_do_not_depend_on_threads():
+    code = (
+        "import sys, numpy as np; from sklearn_asal.surrogates.sparse import cluster_centres\n"
+        "X = np.random.default_rng(0).random((20000, 3))\n"
+        "sys.stdout.write(cluster_centres(X, 15).tobytes().hex())"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "4", "7")
+    ]
+    assert found[0] == found[1] == found[2] != b""
 
 
 def test_mixture_has_the_moments_of_its_members(data):
@@ -281,6 +339,42 @@ def test_awkward_data(model, name):
     assert np.isfinite(std).all()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [*MODELS, EnsembleGP()], ids=repr)
+@settings(max_examples=60, deadline=None)
+@given(finite_data())
+def test_any_finite_data(model, drawn):
+    X, y = drawn
+    model = clone(model).fit(X, y)
+    test = np.vstack([np.random.default_rng(0).random((5, X.shape[1])), X])
+    for _ in range(2):
+        mean, std = model.predict(test)
+        assert np.isfinite([mean, std]).all()
+        assert (std > 0).all()
+        assert np.isfinite(model.predict_members(test)).all()
+        if hasattr(model, "covariance"):
+            assert np.isfinite(model.covariance(test, test)).all()
+        model.condition(np.vstack([X, X[:1]]), np.append(y, mean[5]))
+
+
+@pytest.mark.parametrize("n_distinct", [1, 3, 30])
+@pytest.mark.parametrize("value", [0.1 + 0.2, -2.7, 1e-5, 1e5, 1e100, 1e-300, 0.0])
+@every_model
+def test_constants_are_predicted(model, value, n_distinct):
+    X = np.random.default_rng(0).random((n_distinct, 2))[np.arange(30) % n_distinct]
+    mean, std = clone(model).fit(X, np.full(30, value)).predict(X)
+    np.testing.assert_allclose(mean, value, rtol=0.05, atol=1e-100)
+    assert (std > 0).all()
+
+
+@pytest.mark.parametrize("n", [2000, 20000])
+def test_constant_of_many_observations(n):
+    X = np.random.default_rng(0).random((n, 2))
+    mean, std = SparseGP(max_iter=20).fit(X, np.full(n, 0.1 + 0.2)).predict(X[:50])
+    np.testing.assert_allclose(mean, 0.3, rtol=0.01)
+    assert (std > 0).all()
+
+
 @every_model
 def test_estimator(data, model):
     X, y = data(10)
@@ -308,6 +402,8 @@ def test_estimator(data, model):
         ([[0.1], [0.2]], [[0.1], [0.2]], "y must have 1 dimension"),
         ([[0.1], [0.2]], [0.1], "X has 2, y has 1"),
         (np.empty((0, 2)), [], "at least one; X has 0"),
+        ([[2e120, 0.2]], [0.1], r"X contains numbers beyond 1e\+120; .* unit cube"),
+        ([[0.1, 0.2]], [-1e200], r"y contains numbers beyond 1e\+120; .* unit scale"),
     ],
 )
 def test_invalid_data(model, X, y, message):
@@ -330,4 +426,9 @@ def test_invalid_parameters(model, message):
 
 
 def test_names():
-    assert SURROGATES == {"exact": ExactGP, "sparse": SparseGP, "mixture": MixtureGP}
+    assert SURROGATES == {
+        "exact": ExactGP,
+        "sparse": SparseGP,
+        "mixture": MixtureGP,
+        "ensemble": EnsembleGP,
+    }

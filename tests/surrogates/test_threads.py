@@ -100,7 +100,7 @@ def test_many_at_once(library):
 FORK = """
 import os, threading
 import numpy as np
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info
 from sklearn_asal.surrogates.threads import one_thread
 
 def numbers():
@@ -125,7 +125,9 @@ def fork(work):
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
 
-threadpool_limits(3, user_api="blas")
+for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+    library.set_num_threads(3)
+    getattr(library, "clear_controlling_thread", int)()  # a user of no thread in particular
 with one_thread():  # looks for the libraries
     pass
 """
@@ -176,12 +178,33 @@ with block:
 }
 
 
+def run(code):
+    """Run it in a process of its own, whose user has set three threads."""
+    code += "\nassert numbers() == {3}, numbers()"
+    done = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_forked_process_has_the_numbers_of_the_user(moment):
-    code = FORK + MOMENTS[moment] + "\nassert numbers() == {3}, numbers()"
-    run = subprocess.run([sys.executable, "-c", code], timeout=120, capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
+    run(FORK + MOMENTS[moment])
+
+
+def test_any_thread_can_cap():
+    work = """
+def work():
+    with one_thread():
+        assert numbers() == {1}, numbers()
+    assert numbers() == {3}, numbers()
+for _ in range(2):
+    work()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+        work()
+        pool.submit(work).result()
+"""
+    run(FORK + "from concurrent.futures import ThreadPoolExecutor" + work)
 
 
 def test_openmp_is_capped_in_the_calling_thread():

@@ -1,0 +1,51 @@
+"""The Python blocks of the README and of the docs run, one after the other, on stand-in data."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+
+ROOT = Path(__file__).parents[1]
+
+
+class Rig:
+    """Outputs and safety measurements in the units that a page uses."""
+
+    def __init__(self, low, high, y_loc, y_scale, safety):
+        self.low, self.width = np.array(low), np.subtract(high, low)
+        self.y_loc, self.y_scale, self.safety = y_loc, y_scale, safety
+
+    def __call__(self, x):
+        unit = (x - self.low) / self.width
+        y = np.sin(4 * unit[:, 0]) * np.cos(3 * unit[:, 1])
+        return self.y_loc + self.y_scale * y, self.safety(((unit - 0.5) ** 2).sum(axis=1))
+
+
+PLAIN = Rig([0.0, -5.0], [6.0, 30.0], 0.0, 1.0, lambda away: 1 - 3 * away)
+ENGINE = Rig([900.0, 0.0], [4000.0, 60.0], 4.2, 1.5, lambda away: 730 + 360 * away)
+PAGES = {"README.md": PLAIN, "docs/index.md": PLAIN, "docs/guide.md": ENGINE}
+
+
+def names_of(rig):
+    """What the blocks take for granted."""
+    rng = np.random.default_rng(0)
+    X = rig.low + rig.width * rng.uniform(0.4, 0.6, (5, 2))
+    y, z = rig(X)
+    names = {"X": X, "y": y, "z": z, "run_experiment": rig, "model": GaussianProcessRegressor()}
+    names["X_candidates"] = rig.low + rig.width * rng.random((500, 2))
+    for i in (1, 2):
+        names |= {f"X_{i}": X, f"y_{i}": y, f"z_{i}": z}
+    return names
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(page, data_home, monkeypatch):
+    monkeypatch.setenv("SKLEARN_ASAL_DATA", str(data_home))
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+    assert blocks
+    names = names_of(PAGES[page])
+    for i, block in enumerate(blocks):
+        exec(compile(block, f"{page}, block {i}", "exec"), names)
