@@ -1,9 +1,14 @@
 """What a measurement is worth, how safe it is, and which candidate is best."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
+
+from ._typing import FloatArray, Surrogate
 
 # Rows worked on at a time, where what is needed of each is many numbers.
 _ROWS = 4096
@@ -35,14 +40,14 @@ class Report:
         that is measured in booleans, the share that is expected to be True.
     """
 
-    y_mean: np.ndarray
-    y_std: np.ndarray
-    p_safe: np.ndarray | None = None
-    z_mean: np.ndarray | None = None
-    z_std: np.ndarray | None = None
+    y_mean: FloatArray
+    y_std: FloatArray
+    p_safe: FloatArray | None = None
+    z_mean: FloatArray | None = None
+    z_std: FloatArray | None = None
 
 
-def predicted(model, X):
+def predicted(model: Surrogate, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What a surrogate predicts, checked, for it may be anybody's.
 
     Parameters
@@ -93,7 +98,7 @@ def _described(answer):
     return type(answer).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
 
 
-def entropy(std):
+def entropy(std: ArrayLike) -> FloatArray:
     """Entropy of a Gaussian prediction (eqS-gp_posterior_entropy).
 
     Parameters
@@ -109,7 +114,7 @@ def entropy(std):
     return 0.5 * np.log(2 * np.pi * np.e) + np.log(std)
 
 
-def min_unsafe(std, p_safe, gamma):
+def min_unsafe(std: ArrayLike, p_safe: ArrayLike, gamma: float) -> FloatArray:
     """Information and safety in one score (eq-acq_minunsafe).
 
     ``-log p(y_hat) - log max(gamma, 1 - p_safe)``, with the predicted mean for y_hat.
@@ -131,7 +136,9 @@ def min_unsafe(std, p_safe, gamma):
     return surprise - np.log(np.maximum(gamma, 1.0 - np.asarray(p_safe)))
 
 
-def variance_reduction(model, X, reference, weights):
+def variance_reduction(
+    model: Any, X: FloatArray, reference: FloatArray, weights: FloatArray
+) -> FloatArray:
     """How much measurements lower the posterior variance of a reference set.
 
     Integrated variance reduction (Cohn, 1996; Seo et al., 2000), with the integral as a weighted
@@ -165,7 +172,7 @@ def variance_reduction(model, X, reference, weights):
     return reduction / (total * np.square(std))
 
 
-def penalized(gain, p_safe, gamma):
+def penalized(gain: FloatArray, p_safe: FloatArray, gamma: float) -> FloatArray:
     """A gain with a price on risk.
 
     The logarithm of the gain, less a penalty in proportion to ``(1 - p_safe) / gamma``. In
@@ -187,7 +194,7 @@ def penalized(gain, p_safe, gamma):
     return np.log(gain + _NOTHING) - _PENALTY * (1.0 - p_safe) / gamma
 
 
-def is_tolerable(p_safe, gamma):
+def is_tolerable(p_safe: FloatArray, gamma: float) -> NDArray[np.bool_]:
     """Which candidates :func:`penalized` is meant for: of a risk of at most six times gamma.
 
     Parameters
@@ -202,7 +209,7 @@ def is_tolerable(p_safe, gamma):
     return 1.0 - p_safe <= _LARGEST_RISK * gamma
 
 
-def possibly_safe(limits, reference):
+def possibly_safe(limits: Sequence[Surrogate], reference: FloatArray) -> FloatArray:
     """Weights of a reference set: one where a point may be safe, else zero.
 
     Parameters
@@ -224,7 +231,7 @@ def possibly_safe(limits, reference):
     return (p_safe >= _POSSIBLY_SAFE).astype(float)
 
 
-def probability_of_feasibility(limits, X):
+def probability_of_feasibility(limits: Sequence[Surrogate], X: FloatArray) -> FloatArray:
     """Probability that a measurement keeps all limits (eqS-gp_posterior_cdf).
 
     Parameters
@@ -258,7 +265,7 @@ def _probability_of_positive(model, X):
     return ndtr(means / stds).mean(axis=0)
 
 
-def argbest(scores, points):
+def argbest(scores: FloatArray, points: FloatArray) -> int:
     """Index of the candidate with the highest score.
 
     Of scores that are equal but for rounding, the one whose point comes first in lexicographic

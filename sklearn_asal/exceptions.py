@@ -3,6 +3,9 @@
 import os
 import sys
 import warnings
+from collections.abc import Sequence
+
+from ._typing import FloatArray
 
 __all__ = [
     "BudgetExhaustedError",
@@ -47,7 +50,13 @@ class NoSafeCandidateError(ValueError):
         What safe means.
     """
 
-    def __init__(self, candidate, probability, required, rule=None):
+    def __init__(
+        self,
+        candidate: Sequence[float] | FloatArray,
+        probability: float,
+        required: float,
+        rule: str | None = None,
+    ) -> None:
         # All arguments go to args, so that the error survives pickling (joblib workers).
         super().__init__(candidate, probability, required, rule)
         self.candidate = candidate
@@ -55,7 +64,7 @@ class NoSafeCandidateError(ValueError):
         self.required = required
         self.rule = rule
 
-    def __str__(self):
+    def __str__(self) -> str:
         point = ", ".join(f"{value:.6g}" for value in self.candidate)
         rule = f" ({self.rule})" if self.rule else ""
         return (

@@ -3,9 +3,11 @@
 import copy
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 from scipy.stats import qmc
 
+from ._typing import FloatArray
 from .box import Box
 from .exceptions import PoolExhaustedError
 from .validation import column_names, finite_array, whole
@@ -59,14 +61,14 @@ class CandidatePool:
     3
     """
 
-    def __init__(self, X):
-        self.columns = column_names(X)
-        self.X = finite_array(X, "pool")
+    def __init__(self, X: ArrayLike) -> None:
+        self.columns: list[str] | None = column_names(X)
+        self.X: FloatArray = finite_array(X, "pool")
         self.X.setflags(write=False)
-        self._index = None
+        self._index: PoolIndex | None = None
 
     @classmethod
-    def from_bounds(cls, bounds, n_rows=4096):
+    def from_bounds(cls, bounds: ArrayLike, n_rows: int = 4096) -> "CandidatePool":
         """Candidates from all over the bounds, where any point may be measured.
 
         Parameters
@@ -103,17 +105,17 @@ class CandidatePool:
             )
         return cls(Box(limits, len(limits)).from_unit(sobol(n_rows, len(limits))))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.X)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"CandidatePool(<{len(self.X)} candidates, {self.X.shape[1]} features>)"
 
     def __getstate__(self):
         # The tree is quicker to build than to ship.
         return {**self.__dict__, "_index": None}
 
-    def index(self, box, weights):
+    def index(self, box: Box, weights: FloatArray) -> "PoolIndex":
         """The rows inside a box, indexed for searches.
 
         Parameters

@@ -5,18 +5,23 @@ import datetime
 import functools
 import math
 import re
+from collections.abc import Callable
 from numbers import Integral
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_scalar
 
 # What users set with np.seterr must not change an answer.
-_ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_ERRORS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DATES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
-def numpy_defaults(method):
+
+def numpy_defaults(method: Callable[_P, _T]) -> Callable[_P, _T]:
     """Decorator: NumPy handles floating-point errors as it does by default.
 
     Parameters
@@ -30,7 +35,7 @@ def numpy_defaults(method):
 
     # Not a decorator of NumPy's, whose frame would end the search for the user's line in warnings.
     @functools.wraps(method)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         with np.errstate(**_ERRORS):
             return method(*args, **kwargs)
 

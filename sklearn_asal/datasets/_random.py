@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from .._typing import RandomState
 
-def generator(random_state=None):
+
+def generator(random_state: RandomState = None) -> np.random.Generator:
     """Make a local generator; the global random state is neither read nor moved.
 
     Parameters

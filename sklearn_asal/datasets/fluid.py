@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_scalar
 
+from .._typing import FloatArray, RandomState, StrPath
 from ._files import find, pack, read_table
 from ._random import generator
 from .function import Function
@@ -80,7 +82,9 @@ class PressureMargin:
         return _LIMIT - self.pressure(X)
 
 
-def fluid_system(coefficients=None, *, data_home=None):
+def fluid_system(
+    coefficients: StrPath | None = None, *, data_home: StrPath | None = None
+) -> Function:
     """High-pressure fluid system, 7-D on [1000, 4000]^4 x [0, 60]^3, safe up to a pressure of 18.
 
     Parameters
@@ -122,7 +126,7 @@ def fluid_system(coefficients=None, *, data_home=None):
     )
 
 
-def sample_fluid_trajectories(n, random_state=None):
+def sample_fluid_trajectories(n: int, random_state: RandomState = None) -> FloatArray:
     """Random trajectories of bounded step size: the rows of the 7-D pool.
 
     Parameters
@@ -155,14 +159,14 @@ def sample_fluid_trajectories(n, random_state=None):
 
 
 def load_fluid_system(
-    n_samples=10_000,
-    random_state=0,
+    n_samples: int = 10_000,
+    random_state: RandomState = 0,
     *,
-    noise=0.0,
-    data_home=None,
-    return_X_y=False,
-    as_frame=False,
-):
+    noise: float = 0.0,
+    data_home: StrPath | None = None,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
     """Draw a data set of the high-pressure fluid system.
 
     Parameters

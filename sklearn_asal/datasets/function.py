@@ -1,14 +1,17 @@
 """A function to learn: its box, its output, its safety and how they are measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import qmc
 from sklearn.utils import check_scalar
 
+from .._typing import FloatArray, RandomState
 from ..box import Box
 from ..limits import safety_margins
 from ..validation import finite_array, finite_number, numpy_defaults, safety_signals
@@ -65,12 +68,25 @@ class Function:
     """
 
     name: str
-    bounds: np.ndarray
-    f: Callable = field(repr=False)
-    q: Callable | None = field(default=None, repr=False)
+    bounds: FloatArray
+    f: Callable[[FloatArray], Any] = field(repr=False)
+    q: Callable[[FloatArray], Any] | None = field(default=None, repr=False)
     y_loc: float = 0.0
     y_scale: float = 1.0
-    z_scale: float | tuple = 1.0
+    z_scale: float | tuple[float, ...] = 1.0
+
+    if TYPE_CHECKING:
+        # Takes more than is kept.
+        def __init__(
+            self,
+            name: str,
+            bounds: ArrayLike,
+            f: Callable[[FloatArray], Any],
+            q: Callable[[FloatArray], Any] | None = None,
+            y_loc: float = 0.0,
+            y_scale: float = 1.0,
+            z_scale: float | Sequence[float] = 1.0,
+        ) -> None: ...
 
     def __post_init__(self):
         bounds = finite_array(self.bounds, "bounds", ndim=1)
@@ -98,12 +114,12 @@ class Function:
             object.__setattr__(self, argument, value)
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of inputs."""
         return len(self.bounds)
 
     @numpy_defaults
-    def normalise(self):
+    def normalise(self) -> "Function":
         """Return a copy whose `output` has mean 0 and standard deviation 1 over the box.
 
         The safety, if there is one, is divided by its standard deviation only, each limit by its
@@ -129,7 +145,7 @@ class Function:
         return replace(self, y_loc=y.mean(), y_scale=_deviation(y), z_scale=z_scale)
 
     @numpy_defaults
-    def output(self, X):
+    def output(self, X: ArrayLike) -> FloatArray:
         """Noise-free normalised output.
 
         Parameters
@@ -150,7 +166,7 @@ class Function:
         return (self._outputs(self._checked(X)) - self.y_loc) / self.y_scale
 
     @numpy_defaults
-    def safety(self, X):
+    def safety(self, X: ArrayLike) -> FloatArray:
         """Noise-free normalised safety; safe means `>= 0`.
 
         Parameters
@@ -178,7 +194,7 @@ class Function:
         return z[:, 0] if z.shape[1] == 1 else z
 
     @numpy_defaults
-    def measure(self, X, random_state=None, noise=0.1):
+    def measure(self, X: ArrayLike, random_state: RandomState = None, noise: float = 0.1) -> Any:
         """Noisy normalised measurements, as an experiment would return them.
 
         Parameters
@@ -212,7 +228,12 @@ class Function:
         z = self.safety(X)
         return y, z + noise * rng.standard_normal(z.shape)
 
-    def sample(self, n, region="all", random_state=None):
+    def sample(
+        self,
+        n: int,
+        region: Literal["all", "centre"] = "all",
+        random_state: RandomState = None,
+    ) -> FloatArray:
         """Uniform points.
 
         Parameters
@@ -239,7 +260,41 @@ class Function:
         low, high = CENTRE if region == "centre" else (0.0, 1.0)
         return self._raw(generator(random_state).uniform(low, high, (n, self.n_features)))
 
-    def initial_points(self, n, random_state=None, noise=0.1, return_measurements=False):
+    @overload
+    def initial_points(
+        self,
+        n: int,
+        random_state: RandomState = ...,
+        noise: float = ...,
+        return_measurements: Literal[False] = ...,
+    ) -> FloatArray: ...
+
+    @overload
+    def initial_points(
+        self,
+        n: int,
+        random_state: RandomState = ...,
+        noise: float = ...,
+        *,
+        return_measurements: Literal[True],
+    ) -> tuple[FloatArray, ...]: ...
+
+    @overload
+    def initial_points(
+        self,
+        n: int,
+        random_state: RandomState,
+        noise: float,
+        return_measurements: Literal[True],
+    ) -> tuple[FloatArray, ...]: ...
+
+    def initial_points(
+        self,
+        n: int,
+        random_state: RandomState = None,
+        noise: float = 0.1,
+        return_measurements: bool = False,
+    ) -> Any:
         """Points to start a campaign from.
 
         With a safety: uniform in the centre box, keeping those whose *measured* z is >= 0 for
@@ -286,7 +341,7 @@ class Function:
         kept = self._rejection(n, draw, "the centre box")
         return kept if return_measurements else kept[0]
 
-    def safe_test_points(self, n, random_state=None):
+    def safe_test_points(self, n: int, random_state: RandomState = None) -> FloatArray:
         """Uniform points of the box with noise-free safety >= 0 for all limits, for a test set.
 
         A function without safety gives uniform points of the whole box.

@@ -5,7 +5,7 @@ import numpy as np
 from .function import Function
 
 
-def sinus():
+def sinus() -> Function:
     """Sinus, 1-D: `sin(20 x)` on [0, 1], without safety.
 
     The paper leaves it as it is, so `output` equals `f` (mean 0.030, standard deviation 0.700).
@@ -17,7 +17,7 @@ def sinus():
     return Function("sinus", [(0, 1)], _sinus)
 
 
-def branin():
+def branin() -> Function:
     """Branin, 2-D on [-5, 10] x [0, 15], without safety.
 
     Returns
@@ -29,7 +29,7 @@ def branin():
     return Function("branin", [(-5, 10), (0, 15)], _branin).normalise()
 
 
-def simionescu():
+def simionescu() -> Function:
     """Simionescu, 2-D on [-1.25, 1.25]^2, with a lobed safe region around the centre.
 
     Returns
@@ -41,7 +41,7 @@ def simionescu():
     return Function("simionescu", bounds, _simionescu, _simionescu_safety).normalise()
 
 
-def townsend():
+def townsend() -> Function:
     """Townsend, 2-D on [-2.25, 2.25] x [-2.5, 1.75], with a safe region around the centre.
 
     Returns

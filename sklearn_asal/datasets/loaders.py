@@ -1,9 +1,11 @@
 """Data sets of the paper, from a data folder (label appendix-experiment_details-datasets)."""
 
 import csv
+from typing import Any
 
 import numpy as np
 
+from .._typing import StrPath
 from ._files import Remote, find, finite, optional, pack, read_table, span, standardise
 
 _LGBB = """Langley Glide-Back Booster (LGBB), side-slip angle 0
@@ -79,7 +81,13 @@ _ENGINE_INPUTS = ["engine_speed", "engine_load", "air_fuel_ratio"]
 _ENGINE_SHIFT = 0.2
 
 
-def load_lgbb(*, data_home=None, safety=True, return_X_y=False, as_frame=False):
+def load_lgbb(
+    *,
+    data_home: StrPath | None = None,
+    safety: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
     """Load the Langley Glide-Back Booster data: lift, and pitching moment as safety.
 
     Rows with side-slip angle 0 only. With `safety`, rows whose pitching moment lies outside its 1 %
@@ -143,7 +151,13 @@ def load_lgbb(*, data_home=None, safety=True, return_X_y=False, as_frame=False):
     )
 
 
-def load_airline(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
+def load_airline(
+    *,
+    data_home: StrPath | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
     """Load the airline passenger series.
 
     Parameters
@@ -202,7 +216,13 @@ def load_airline(*, data_home=None, download_if_missing=True, return_X_y=False, 
     )
 
 
-def load_airfoil(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
+def load_airfoil(
+    *,
+    data_home: StrPath | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
     """Load the airfoil self-noise data.
 
     Parameters
@@ -254,7 +274,13 @@ def load_airfoil(*, data_home=None, download_if_missing=True, return_X_y=False, 
     )
 
 
-def load_engine(*, data_home=None, download_if_missing=True, return_X_y=False, as_frame=False):
+def load_engine(
+    *,
+    data_home: StrPath | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+) -> Any:
     """Load the Bosch engine data: roughness, and exhaust manifold temperature as safety.
 
     Parameters

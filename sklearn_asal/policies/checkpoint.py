@@ -138,32 +138,3 @@ def read_weights(path):
             f"policy file {str(path)!r} holds weights that are not finite; train the policy anew."
         )
     return header, weights
-
-
-# Old paths of what is in registry now, until all imports are changed.
-def _forward_to_registry():
-    import sys
-    import types
-
-    names = "load_any load_policy load_runtime locate locate_any resolve shipped"
-    moved = {name: name for name in names.split()} | {"_weights": "weights_folder"}
-
-    class Module(types.ModuleType):
-        def __getattr__(self, name):
-            if name not in moved:
-                raise AttributeError(name)
-            from . import registry
-
-            return getattr(registry, moved[name])
-
-        def __setattr__(self, name, value):
-            if name not in moved:
-                return super().__setattr__(name, value)
-            from . import registry
-
-            return setattr(registry, moved[name], value)
-
-    sys.modules[__name__].__class__ = Module
-
-
-_forward_to_registry()

@@ -2,12 +2,26 @@
 
 import contextlib
 import math
+from collections.abc import Sequence
 from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import (
+    Bounds,
+    FloatArray,
+    Location,
+    RandomState,
+    Scale,
+    Scales,
+    Sides,
+    StrPath,
+    Thresholds,
+)
 from ..acquisition import TIE, argbest
 from ..exceptions import DataScaleWarning, SafetyWarning, warn_user
 from ..policies import registry
@@ -35,6 +49,8 @@ _MANY, _NEAREST = 512, 256
 
 _ENSEMBLE = 'surrogate="ensemble", acquisition="variance_reduction"'
 
+_Q = TypeVar("_Q", bound="_PolicyQuerier")
+
 
 class _PolicyQuerier(BaseQuerier):
     """What both kinds share."""
@@ -44,7 +60,7 @@ class _PolicyQuerier(BaseQuerier):
     _safe = False
 
     @classmethod
-    def from_pretrained(cls, name_or_path, **params):
+    def from_pretrained(cls: type[_Q], name_or_path: StrPath, **params: Any) -> _Q:
         """Make a querier of a policy that is known to load.
 
         Parameters
@@ -70,15 +86,20 @@ class _PolicyQuerier(BaseQuerier):
         with one_thread():
             rows = runtime.rows(np.zeros((1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1)))
             runtime.decide(1.0, runtime.tokens(rows))
-        return cls(name_or_path, **params)
+        # Both classes take a policy first, their base does not.
+        return cls(name_or_path, **params)  # type: ignore[call-arg, arg-type]
 
     @property
-    def policy_header_(self):
+    def policy_header_(self) -> dict[str, Any]:
         """Facts about the policy in use, such as the priors it was trained on (dict)."""
         check_is_fitted(self)
         return dict(self._load(self.n_features_in_).header)
 
-    def propose_many(self, histories, budgets=None):
+    def propose_many(
+        self,
+        histories: Sequence[tuple[ArrayLike, ...]],
+        budgets: int | Sequence[int] | None = None,
+    ) -> FloatArray:
         """Propose the next point of each of many campaigns.
 
         What a loop of ``query(X, y, z, budget=...)`` returns, in batches and on all cores.
@@ -229,7 +250,7 @@ class _PolicyQuerier(BaseQuerier):
         n, m = self.n_candidates, len(candidates)
         # In a line the nearest row will do; in more dimensions there are more to choose from.
         k = min(4 ** (len(point) - 1), n * _SPACING) if n > 1 else 1
-        n = n if n > 1 else _SPACING
+        n = n if n > 1 else _SPACING**2  # the nearest safe one is not to be missed by much
         while True:
             yield candidates.nearest(point, k)[:: math.ceil(k / n)]
             if k >= min(m, _FARTHEST):
@@ -337,15 +358,15 @@ class AmortizedQuerier(_PolicyQuerier):
 
     def __init__(
         self,
-        policy="auto",
+        policy: StrPath = "auto",
         *,
-        bounds=None,
-        budget=None,
-        random_state=None,
-        y_loc=0.0,
-        y_scale=1.0,
-        n_candidates=16,
-    ):
+        bounds: Bounds = None,
+        budget: int | None = None,
+        random_state: RandomState = None,
+        y_loc: Location = 0.0,
+        y_scale: Scale = 1.0,
+        n_candidates: int = 16,
+    ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
         )
@@ -445,19 +466,19 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 
     def __init__(
         self,
-        policy="auto",
+        policy: StrPath = "auto",
         *,
-        bounds=None,
-        budget=None,
-        random_state=None,
-        safety_threshold=0.0,
-        safe_when="above",
-        y_loc=0.0,
-        y_scale=1.0,
-        z_scale=1.0,
-        gamma=0.05,
-        n_candidates=16,
-    ):
+        bounds: Bounds = None,
+        budget: int | None = None,
+        random_state: RandomState = None,
+        safety_threshold: Thresholds = 0.0,
+        safe_when: Sides = "above",
+        y_loc: Location = 0.0,
+        y_scale: Scale = 1.0,
+        z_scale: Scales = 1.0,
+        gamma: float = 0.05,
+        n_candidates: int = 16,
+    ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
         )

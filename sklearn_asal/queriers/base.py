@@ -4,12 +4,15 @@ import copy
 import math
 import pickle
 import zlib
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale
 from ..box import Box
 from ..exceptions import (
     BudgetExhaustedError,
@@ -39,6 +42,8 @@ from .history import Cache, History
 
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
+
+_Q = TypeVar("_Q", bound="BaseQuerier")
 
 
 class BaseQuerier(BaseEstimator):
@@ -89,7 +94,15 @@ class BaseQuerier(BaseEstimator):
     # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
     _draws = True
 
-    def __init__(self, *, bounds=None, budget=None, random_state=None, y_loc=0.0, y_scale=1.0):
+    def __init__(
+        self,
+        *,
+        bounds: Bounds = None,
+        budget: int | None = None,
+        random_state: RandomState = None,
+        y_loc: Location = 0.0,
+        y_scale: Scale = 1.0,
+    ) -> None:
         self.bounds = bounds
         self.budget = budget
         self.random_state = random_state
@@ -131,7 +144,7 @@ class BaseQuerier(BaseEstimator):
         """Work out ahead, after new observations, what the next query needs; for subclasses."""
 
     @numpy_defaults
-    def fit(self, X, y, z=None):
+    def fit(self: _Q, X: ArrayLike, y: ArrayLike, z: ArrayLike | None = None) -> _Q:
         """Start a campaign from initial observations; forget any earlier one.
 
         Parameters
@@ -173,7 +186,7 @@ class BaseQuerier(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._cache = Cache()
-        self._keep(*data, np.full(len(X_), -1))
+        self._keep(np.full(len(X_), -1), *data)
         self.n_features_in_ = X_.shape[1]
         self.n_told_ = 0
         self._has_z = z is not None
@@ -182,7 +195,14 @@ class BaseQuerier(BaseEstimator):
         return self
 
     @numpy_defaults
-    def tell(self, x, y, z=None, *, index=None):
+    def tell(
+        self: _Q,
+        x: ArrayLike,
+        y: ArrayLike,
+        z: ArrayLike | None = None,
+        *,
+        index: ArrayLike | None = None,
+    ) -> _Q:
         """Add one or more measured observations to the campaign.
 
         Possible after the budget is spent, too: measured data are never refused.
@@ -236,30 +256,69 @@ class BaseQuerier(BaseEstimator):
             )
             # Before anything changes: a warning may be turned into an error.
             self._warn(data, known=len(self.X_))
-            self._keep(*data, np.concatenate([self.index_, index_]))
+            self._keep(np.concatenate([self.index_, index_]), *data)
             self.n_told_ += len(x_)
             self._prepare(self._history(True, data))
         return self
 
-    def _keep(self, X, y, z, index):
-        for part in (X, y, z, index):
+    def _keep(self, index, X, y, z):
+        for part in (index, X, y, z):
             if part is not None:
                 part.setflags(write=False)
         # Inputs last: another thread that queries meanwhile takes as many rows as these have.
         self.index_, self.z_, self.y_, self.X_ = index, z, y, X
 
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[False] = ...,
+    ) -> FloatArray: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[True],
+    ) -> tuple[FloatArray, IntArray]: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: bool = ...,
+    ) -> Any: ...
+
     @numpy_defaults
     def query(
         self,
-        X=None,
-        y=None,
-        z=None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        z: ArrayLike | None = None,
         *,
-        budget=None,
-        pool=None,
-        n_queries=1,
-        return_indices=False,
-    ):
+        budget: int | None = None,
+        pool: ArrayLike | CandidatePool | None = None,
+        n_queries: int = 1,
+        return_indices: bool = False,
+    ) -> Any:
         """Propose where to measure next. Never changes the querier.
 
         Parameters
@@ -327,7 +386,7 @@ class BaseQuerier(BaseEstimator):
             if isinstance(self, SafeQuerierMixin):
                 rule = self._rule_for(data[2])
             raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
-        if candidates is None:
+        if pool is None:
             return box.from_unit(points)
         indices = np.array(indices, dtype=np.intp)
         points = pool.X[indices]
@@ -604,7 +663,7 @@ class SafeQuerierMixin:
     """
 
     @property
-    def safety_rule(self):
+    def safety_rule(self) -> str:
         """What safe means, in words, such as ``"safe means z >= 0.0"``."""
         return self._rule_for(getattr(self, "z_", None))
 

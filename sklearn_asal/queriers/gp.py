@@ -2,10 +2,24 @@
 
 import pickle
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
+from .._typing import (
+    Bounds,
+    FloatArray,
+    IntArray,
+    Location,
+    RandomState,
+    Scale,
+    Scales,
+    Sides,
+    Surrogate,
+    Thresholds,
+)
 from ..acquisition import (
     TIE,
     Report,
@@ -22,12 +36,15 @@ from ..acquisition import (
 from ..box import Box
 from ..exceptions import NoSafeCandidateError
 from ..limits import boolean_limits, margin_scales
-from ..pool import sobol
+from ..pool import CandidatePool, sobol
 from ..scaling import is_auto, moments
 from ..surrogates import SURROGATES, as_surrogate
 from ..surrogates.threads import one_thread
 from ..validation import as_rows, finite_array, numpy_defaults
 from .base import BaseQuerier, SafeQuerierMixin
+
+if TYPE_CHECKING:
+    from gpytorch.kernels import Kernel
 
 # Points whose posterior variance "variance_reduction" lowers.
 _N_REFERENCE = 512
@@ -40,26 +57,98 @@ _ASKED = 4096
 _WIDER = 8
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
+_SurrogateName = Literal["exact", "sparse", "mixture", "ensemble"]
+
 
 class _ModelQuerier(BaseQuerier):
     """What queriers with and without limits share: models, candidates and report."""
 
     # The priors on the hyperparameters are for values near unit scale.
     _needs_unit_scale = True
-    _acquisitions = ("entropy", "variance_reduction")
+    _acquisitions: tuple[str, ...] = ("entropy", "variance_reduction")
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[False] = ...,
+        return_report: Literal[False] = ...,
+    ) -> FloatArray: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[True],
+        return_report: Literal[False] = ...,
+    ) -> tuple[FloatArray, IntArray]: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[False] = ...,
+        return_report: Literal[True],
+    ) -> tuple[FloatArray, Report]: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: Literal[True],
+        return_report: Literal[True],
+    ) -> tuple[FloatArray, IntArray, Report]: ...
+
+    @overload
+    def query(
+        self,
+        X: ArrayLike | None = ...,
+        y: ArrayLike | None = ...,
+        z: ArrayLike | None = ...,
+        *,
+        budget: int | None = ...,
+        pool: ArrayLike | CandidatePool | None = ...,
+        n_queries: int = ...,
+        return_indices: bool = ...,
+        return_report: bool = ...,
+    ) -> Any: ...
 
     def query(
         self,
-        X=None,
-        y=None,
-        z=None,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        z: ArrayLike | None = None,
         *,
-        budget=None,
-        pool=None,
-        n_queries=1,
-        return_indices=False,
-        return_report=False,
-    ):
+        budget: int | None = None,
+        pool: ArrayLike | CandidatePool | None = None,
+        n_queries: int = 1,
+        return_indices: bool = False,
+        return_report: bool = False,
+    ) -> Any:
         """Propose where to measure next. Never changes the querier.
 
         Like the ``query`` of every querier, with one more parameter. The choice does not depend
@@ -108,7 +197,13 @@ class _ModelQuerier(BaseQuerier):
         return *parts, self.assess(parts[0], X, y, z)
 
     @numpy_defaults
-    def assess(self, x, X=None, y=None, z=None):
+    def assess(
+        self,
+        x: ArrayLike,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        z: ArrayLike | None = None,
+    ) -> Report:
         """What the models expect of measurements at any points, proposed by whomever.
 
         Parameters
@@ -361,16 +456,16 @@ class GPQuerier(_ModelQuerier):
 
     def __init__(
         self,
-        surrogate="exact",
+        surrogate: "_SurrogateName | Surrogate | Kernel" = "exact",
         *,
-        acquisition="entropy",
-        n_candidates=None,
-        bounds=None,
-        budget=None,
-        random_state=None,
-        y_loc=0.0,
-        y_scale=1.0,
-    ):
+        acquisition: Literal["entropy", "variance_reduction"] = "entropy",
+        n_candidates: int | None = None,
+        bounds: Bounds = None,
+        budget: int | None = None,
+        random_state: RandomState = None,
+        y_loc: Location = 0.0,
+        y_scale: Scale = 1.0,
+    ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
         )
@@ -480,21 +575,21 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
 
     def __init__(
         self,
-        surrogate="exact",
+        surrogate: "_SurrogateName | Surrogate | Kernel" = "exact",
         *,
-        acquisition="entropy",
-        n_candidates=None,
-        gamma=0.05,
-        on_no_safe="raise",
-        bounds=None,
-        budget=None,
-        random_state=None,
-        safety_threshold=0.0,
-        safe_when="above",
-        y_loc=0.0,
-        y_scale=1.0,
-        z_scale=1.0,
-    ):
+        acquisition: Literal["entropy", "variance_reduction", "random", "min_unsafe"] = "entropy",
+        n_candidates: int | None = None,
+        gamma: float = 0.05,
+        on_no_safe: Literal["raise", "least_unsafe"] = "raise",
+        bounds: Bounds = None,
+        budget: int | None = None,
+        random_state: RandomState = None,
+        safety_threshold: Thresholds = 0.0,
+        safe_when: Sides = "above",
+        y_loc: Location = 0.0,
+        y_scale: Scale = 1.0,
+        z_scale: Scales = 1.0,
+    ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
         )

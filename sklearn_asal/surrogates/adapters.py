@@ -4,8 +4,10 @@ import copy
 import inspect
 import sys
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -13,6 +15,7 @@ from sklearn.utils import check_scalar
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import FloatArray, Surrogate
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
@@ -20,11 +23,20 @@ from .settings import own_settings
 from .sparse import SparseGP
 from .validation import SMALLEST, check_data, check_rows
 
+if TYPE_CHECKING:
+    from gpytorch.kernels import Kernel
+    from gpytorch.likelihoods import GaussianLikelihood
+
 #: What queriers call surrogates.
-SURROGATES = {"exact": ExactGP, "sparse": SparseGP, "mixture": MixtureGP, "ensemble": EnsembleGP}
+SURROGATES: dict[str, type[Surrogate]] = {
+    "exact": ExactGP,
+    "sparse": SparseGP,
+    "mixture": MixtureGP,
+    "ensemble": EnsembleGP,
+}
 
 
-def as_surrogate(model):
+def as_surrogate(model: "str | Surrogate | Kernel") -> Surrogate:
     """A surrogate of one's own from a name or a model.
 
     Parameters
@@ -113,11 +125,11 @@ class RegressorSurrogate(BaseEstimator):
     array([0.14])
     """
 
-    def __init__(self, regressor):
+    def __init__(self, regressor: BaseEstimator) -> None:
         self.regressor = regressor
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "RegressorSurrogate":
         """Fit a clone of the regressor.
 
         Parameters
@@ -145,7 +157,7 @@ class RegressorSurrogate(BaseEstimator):
 
     @available_if(_is_gaussian_process)
     @own_settings()
-    def condition(self, X, y):
+    def condition(self, X: ArrayLike, y: ArrayLike) -> "RegressorSurrogate":
         """Take other data, with the kernel that ``fit`` chose; Gaussian processes only.
 
         Parameters
@@ -169,7 +181,7 @@ class RegressorSurrogate(BaseEstimator):
         return self._fit(regressor, X, y)
 
     @own_settings()
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement, noise included.
 
         Parameters
@@ -186,14 +198,15 @@ class RegressorSurrogate(BaseEstimator):
         ValueError
             Invalid X.
         """
-        mean, std = self.regressor_.predict(self._checked(X), return_std=True)
+        X = self._checked(X)
+        mean, std = self.regressor_.predict(X, return_std=True)
         if _is_gaussian_process(self):
             std = np.sqrt(np.square(std) + self.regressor_.alpha * self._scale**2)
         return mean, np.maximum(std, SMALLEST)
 
     @available_if(_is_gaussian_process)
     @own_settings()
-    def covariance(self, A, B):
+    def covariance(self, A: ArrayLike, B: ArrayLike) -> FloatArray:
         """Covariance of noise-free values at two sets of points; Gaussian processes only.
 
         Parameters
@@ -232,7 +245,7 @@ class RegressorSurrogate(BaseEstimator):
         self.regressor_ = regressor.fit(X, y)
         return self
 
-    def _checked(self, X, name="X"):
+    def _checked(self, X: ArrayLike, name: str = "X") -> FloatArray:
         check_is_fitted(self, "regressor_")
         return check_rows(self, X, name, self.n_features_in_)
 
@@ -289,14 +302,21 @@ class GPyTorchSurrogate(BaseEstimator):
     array([0.14])
     """
 
-    def __init__(self, kernel, likelihood=None, *, n_inducing=None, max_iter=200):
+    def __init__(
+        self,
+        kernel: "Kernel",
+        likelihood: "GaussianLikelihood | None" = None,
+        *,
+        n_inducing: int | None = None,
+        max_iter: int = 200,
+    ) -> None:
         self.kernel = kernel
         self.likelihood = likelihood
         self.n_inducing = n_inducing
         self.max_iter = max_iter
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "GPyTorchSurrogate":
         """Choose hyperparameters and condition on the data.
 
         Parameters
@@ -323,7 +343,7 @@ class GPyTorchSurrogate(BaseEstimator):
         return self._fit(X, y, self.kernel, self.likelihood)
 
     @own_settings()
-    def condition(self, X, y):
+    def condition(self, X: ArrayLike, y: ArrayLike) -> "GPyTorchSurrogate":
         """Take other data, with the hyperparameters that ``fit`` chose.
 
         Parameters
@@ -346,7 +366,7 @@ class GPyTorchSurrogate(BaseEstimator):
         return self._fit(X, y, self.model_.covar_module, self.model_.likelihood, frozen=True)
 
     @own_settings()
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement, noise included.
 
         Parameters
@@ -369,7 +389,7 @@ class GPyTorchSurrogate(BaseEstimator):
         return gpytorch_models.predict(self.model_, X)
 
     @own_settings()
-    def covariance(self, A, B):
+    def covariance(self, A: ArrayLike, B: ArrayLike) -> FloatArray:
         """Covariance of noise-free values at two sets of points.
 
         Parameters
@@ -400,6 +420,6 @@ class GPyTorchSurrogate(BaseEstimator):
         )
         return self
 
-    def _checked(self, X, name="X"):
+    def _checked(self, X: ArrayLike, name: str = "X") -> FloatArray:
         check_is_fitted(self, "model_")
         return check_rows(self, X, name, self.n_features_in_)

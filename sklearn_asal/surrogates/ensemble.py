@@ -1,13 +1,17 @@
 """Gaussian processes with fixed hyperparameters, weighted by their evidence: nothing is fitted."""
 
 import copy
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dtrtri
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import FloatArray
 from .kernels import rbf
 from .settings import own_settings
 from .validation import check_data, check_rows
@@ -66,12 +70,14 @@ class EnsembleGP(BaseEstimator):
     array([0.14])
     """
 
-    def __init__(self, lengthscale=None, noise_std=_NOISES):
+    def __init__(
+        self, lengthscale: ArrayLike | None = None, noise_std: float | Sequence[float] = _NOISES
+    ) -> None:
         self.lengthscale = lengthscale
         self.noise_std = noise_std
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "EnsembleGP":
         """Condition all members on the data, and weigh them.
 
         Parameters
@@ -94,7 +100,7 @@ class EnsembleGP(BaseEstimator):
         return self._set(y, _Factors(X, *self._hyperparameters(X.shape[1])))
 
     @own_settings()
-    def update(self, X, y):
+    def update(self, X: ArrayLike, y: ArrayLike) -> "EnsembleGP":
         """As :meth:`fit`, but quick where the data begin with those of the call before.
 
         Parameters
@@ -106,7 +112,8 @@ class EnsembleGP(BaseEstimator):
         -------
         self
         """
-        known, now = getattr(self, "_factors", None), (X, y, self.lengthscale, self.noise_std)
+        now: tuple[Any, ...] = X, y, self.lengthscale, self.noise_std
+        known = getattr(self, "_factors", None)
         if known is not None and all(map(np.array_equal, self._made_of, now)):
             self._expected = known  # nothing is pending any more
             return self
@@ -119,7 +126,7 @@ class EnsembleGP(BaseEstimator):
         return self
 
     @own_settings()
-    def condition(self, X, y):
+    def condition(self, X: FloatArray, y: ArrayLike | None) -> "EnsembleGP":
         """Points that are pending lower the variances; their outcomes are not made use of.
 
         Parameters
@@ -138,7 +145,7 @@ class EnsembleGP(BaseEstimator):
             self._expected = self._factors.of(np.asarray(X, dtype=np.float64))
         return self
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement by the mixture, noise included.
 
         Parameters
@@ -156,7 +163,7 @@ class EnsembleGP(BaseEstimator):
         return mean, np.sqrt(weights @ (stds**2 + (means - mean) ** 2))
 
     @own_settings()
-    def predict_members(self, X):
+    def predict_members(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement for each member, noise included.
 
         Parameters
@@ -175,7 +182,9 @@ class EnsembleGP(BaseEstimator):
         return means, np.sqrt(self._variances(V) + self._noise[:, None])
 
     @own_settings()
-    def probability_and_std(self, X, pending):
+    def probability_and_std(
+        self, X: FloatArray, pending: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Both for a choice among few points: how safe, and how uncertain they are.
 
         Parameters
@@ -202,7 +211,7 @@ class EnsembleGP(BaseEstimator):
         return probability, np.sqrt(weights @ (variances + (means - weights @ means) ** 2))
 
     @own_settings()
-    def probability_of_positive(self, X):
+    def probability_of_positive(self, X: FloatArray) -> FloatArray:
         """Probability that a measurement is positive; of a safety margin, that it is safe.
 
         Parameters
@@ -225,7 +234,7 @@ class EnsembleGP(BaseEstimator):
         return weights[kept] @ ndtr(means / stds) / weights[kept].sum()
 
     @own_settings()
-    def probability_at(self, reference):
+    def probability_at(self, reference: FloatArray) -> FloatArray:
         """As :meth:`probability_of_positive`, by the most probable member, of a reference set.
 
         Parameters
@@ -243,7 +252,9 @@ class EnsembleGP(BaseEstimator):
         return ndtr(self._alpha[best].astype(np.float32) @ V / np.sqrt(variance))
 
     @own_settings()
-    def variance_reduction(self, X, reference, weights):
+    def variance_reduction(
+        self, X: FloatArray, reference: FloatArray, weights: FloatArray
+    ) -> FloatArray:
         """How much measurements lower the posterior variance of a reference set.
 
         By the most probable member (Cohn, 1996; Seo et al., 2000).

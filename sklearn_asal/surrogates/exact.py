@@ -1,6 +1,7 @@
 """The vanilla Gaussian process."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
 from .expansion import Expansion
@@ -61,14 +62,21 @@ class ExactGP(Expansion):
     array([0.14])
     """
 
-    def __init__(self, *, prior=True, n_restarts=0, warm_start=False, max_iter=200):
+    def __init__(
+        self,
+        *,
+        prior: bool = True,
+        n_restarts: int = 0,
+        warm_start: bool = False,
+        max_iter: int = 200,
+    ) -> None:
         self.prior = prior
         self.n_restarts = n_restarts
         self.warm_start = warm_start
         self.max_iter = max_iter
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "ExactGP":
         """Choose hyperparameters and condition on the data.
 
         Parameters

@@ -1,16 +1,22 @@
 """Prediction, shared by all surrogates: each one is a sum of kernels at some centres."""
 
+from typing import TypeVar
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg.blas import dtrmm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import FloatArray
 from .kernels import rbf
 from .settings import own_settings
 from .validation import check_data, check_rows
 
 # Rows predicted at a time: their kernel with 100 centres fits in a core's cache.
 _ROWS = 1024
+
+_E = TypeVar("_E", bound="Expansion")
 
 
 class Expansion(BaseEstimator):
@@ -41,7 +47,7 @@ class Expansion(BaseEstimator):
         return self
 
     @own_settings()
-    def condition(self, X, y):
+    def condition(self: _E, X: ArrayLike, y: ArrayLike) -> _E:
         """Take other data, with the hyperparameters that ``fit`` chose.
 
         Parameters
@@ -63,7 +69,7 @@ class Expansion(BaseEstimator):
         return self._condition(self._checked(X), y)
 
     @own_settings()
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement, noise included.
 
         Parameters
@@ -90,7 +96,7 @@ class Expansion(BaseEstimator):
         return mean, std
 
     @own_settings()
-    def predict_members(self, X):
+    def predict_members(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement for each member, noise included.
 
         Parameters
@@ -111,7 +117,7 @@ class Expansion(BaseEstimator):
         return means, np.sqrt(variances)
 
     @own_settings()
-    def covariance(self, A, B):
+    def covariance(self, A: ArrayLike, B: ArrayLike) -> FloatArray:
         """Covariance of noise-free values at two sets of points.
 
         Parameters
@@ -140,7 +146,7 @@ class Expansion(BaseEstimator):
         mA, mB = (np.array(part) - np.mean(part, axis=0) for part in zip(*means, strict=True))
         return (total + mA.T @ mB) / len(self.weights_)
 
-    def _checked(self, X, name="X"):
+    def _checked(self, X: ArrayLike, name: str = "X") -> FloatArray:
         check_is_fitted(self, "centres_")
         return check_rows(self, X, name, self.centres_.shape[1])
 

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
 from .exact import ExactGP
@@ -45,7 +46,15 @@ class MixtureGP(ExactGP):
         See :class:`~sklearn_asal.surrogates.expansion.Expansion`.
     """
 
-    def __init__(self, *, n_members=30, n_steps=30, learning_rate=0.01, prior=True, random_state=0):
+    def __init__(
+        self,
+        *,
+        n_members: int = 30,
+        n_steps: int = 30,
+        learning_rate: float = 0.01,
+        prior: bool = True,
+        random_state: int = 0,
+    ) -> None:
         self.n_members = n_members
         self.n_steps = n_steps
         self.learning_rate = learning_rate
@@ -53,7 +62,7 @@ class MixtureGP(ExactGP):
         self.random_state = random_state
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "MixtureGP":
         """Tune all members and condition them on the data.
 
         Parameters

@@ -3,6 +3,7 @@
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 from sklearn.cluster import KMeans
 from sklearn.utils import check_scalar
@@ -56,14 +57,21 @@ class SparseGP(Expansion):
         See :class:`~sklearn_asal.surrogates.expansion.Expansion`.
     """
 
-    def __init__(self, *, n_inducing=15, prior=True, n_restarts=0, max_iter=200):
+    def __init__(
+        self,
+        *,
+        n_inducing: int = 15,
+        prior: bool = True,
+        n_restarts: int = 0,
+        max_iter: int = 200,
+    ) -> None:
         self.n_inducing = n_inducing
         self.prior = prior
         self.n_restarts = n_restarts
         self.max_iter = max_iter
 
     @own_settings()
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> "SparseGP":
         """Choose inducing points and hyperparameters and condition on the data.
 
         Parameters

@@ -1,12 +1,17 @@
 """Checks of the data that surrogates get."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from .._typing import FloatArray
 
 # Sizes of numbers whose squares and their ratios are far from the limits of float64.
 SMALLEST, LARGEST = 1e-100, 1e120
 
 
-def check_data(X, y):
+def check_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Validate training data.
 
     Parameters
@@ -18,7 +23,7 @@ def check_data(X, y):
     -------
     X : ndarray of float64 of shape (n, n_features)
     y : ndarray of float64 of shape (n,)
-        Values below 1e-100 are zero.
+        Numbers below 1e-100 are zero in both.
 
     Raises
     ------
@@ -31,10 +36,11 @@ def check_data(X, y):
             f"X and y must have one row for each observation, at least one; X has {len(X)}, y has "
             f"{len(y)}."
         )
-    return X, np.where(np.abs(y) < SMALLEST, 0.0, y)
+    X, y = (np.where(np.abs(part) < SMALLEST, 0.0, part) for part in (X, y))
+    return X, y
 
 
-def check_array(data, name, ndim):
+def check_array(data: ArrayLike, name: str, ndim: int) -> FloatArray:
     """Validate an array of numbers.
 
     Parameters
@@ -68,7 +74,7 @@ def check_array(data, name, ndim):
     return array
 
 
-def check_rows(model, X, name, n_features):
+def check_rows(model: Any, X: ArrayLike, name: str, n_features: int) -> FloatArray:
     """Validate inputs that a fitted model is asked about.
 
     Parameters

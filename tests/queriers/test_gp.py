@@ -278,13 +278,15 @@ def test_no_safe_candidate_in_the_whole_space(data):
         querier.query()
 
 
-def test_small_safe_sets_are_found():
+@pytest.mark.parametrize("surrogate", ["exact", "ensemble"])
+def test_small_safe_sets_are_found(surrogate):
     # The safe ball holds about one in two hundred thousand points of the cube.
     rng = np.random.default_rng(0)
-    X = 0.5 + 0.03 * rng.standard_normal((25, 8))
+    X = 0.5 + 0.05 * rng.standard_normal((40, 8))
     z = 1 - 30 * np.square(X - 0.5).sum(axis=1)
-    querier = GPSafeQuerier(n_candidates=500)
-    _, report = querier.query(X, X[:, 0], z, return_report=True)
+    querier = GPSafeQuerier(surrogate, n_candidates=500).fit(X, X[:, 0], z)
+    assert querier.assess(rng.random((5000, 8))).p_safe.max() < 0.95
+    _, report = querier.query(return_report=True)
     assert report.p_safe[0] >= 0.95
 
 

@@ -159,6 +159,11 @@ def test_a_pending_point_is_repeated_whatever_the_noise():
     plain = history_of([[0.2, 0.3], [0.25, 0.3]], [1, 2])
     for point in ([0.2, 0.3], [0.24, 0.3]):
         assert plain.with_pending(np.array([0.24, 0.3])).is_repeated(np.array(point))
+    # Not even of two observations that are as near to the guess as replicates are.
+    apart = history_of([[0.2], [0.2 + 1.6 * SAME], [0.7]], [1, 2, 3])
+    guess = apart.with_pending(np.array([0.2 + 0.8 * SAME]))
+    assert guess.y[-1] == 1.5
+    assert guess.is_repeated(np.array([0.7]))
 
 
 @given(data=st.data(), n=st.integers(1, 8), noisy=st.booleans())

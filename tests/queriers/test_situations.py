@@ -1440,6 +1440,9 @@ def test_rows_that_differ_by_decades(make):
     values = np.array([0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-3, 0.5])
     pool = np.column_stack([values, np.full(7, 0.5)])
     querier, found = make(random_state=0).fit(X, y, z), []
+    # None of the rows, however near.
+    querier.tell([[5e-9, 0.5], [2e-8, 0.5], [1.001e-7, 0.5]], [0.1] * 3, [0.9] * 3)
+    assert querier.query(pool=pool, n_queries=7).shape == (7, 2)
     for _ in range(7):
         point, row = querier.query(pool=pool, return_indices=True)
         found += row.tolist()

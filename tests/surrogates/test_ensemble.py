@@ -247,7 +247,7 @@ def test_pending_points_are_no_evidence_of_safety(n_pending):
 # ---- what is worked out once for a reference set
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=12)
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 3)), min_size=1, max_size=6),
     order=st.permutations(range(12)),

@@ -119,8 +119,10 @@ def test_answers_and_errors_are_the_same(name, setting):
 def test_settings_are_put_back():
     with np.errstate(all="raise", under="warn"):
         before = np.geterr()
-        with pytest.raises(KeyError), own_settings():
+        with own_settings():
             assert set(np.geterr().values()) == {"ignore"}
+        assert np.geterr() == before
+        with pytest.raises(KeyError), own_settings():
             raise KeyError
         assert np.geterr() == before
 

@@ -1,0 +1,30 @@
+"""Types that several public signatures share."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+StrPath = str | os.PathLike[str]
+RandomState = int | np.random.RandomState | np.random.Generator | None
+
+# Constructor parameters of queriers.
+Bounds = ArrayLike | None
+Location = float | Literal["auto"]
+Scale = float | Literal["auto"]
+Side = Literal["above", "below"]
+Sides = Side | Sequence[Side]
+Thresholds = float | Sequence[float] | NDArray[Any]
+Scales = Thresholds | Literal["auto"]
+
+
+class Surrogate(Protocol):
+    """What every surrogate has; see :mod:`sklearn_asal.surrogates`."""
+
+    def fit(self, X: Any, y: Any, /) -> Any: ...
+
+    def predict(self, X: Any, /) -> Any: ...
