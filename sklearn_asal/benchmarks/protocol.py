@@ -4,6 +4,7 @@ import math
 import time
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +21,8 @@ _RESTARTS = 2
 # model that ignores some of them, which no such start leads to: there, this many searches per
 # feature start at random. On the fluid system and the engine 15 to 100 % of them reach the best.
 _RANDOM_STARTS = 4
+
+_Q = TypeVar("_Q")
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,40 @@ class Record:
     forced: bool = False
 
 
+@overload
+def run(
+    querier: Any,
+    task: Task | str,
+    seed: int,
+    n_queries: int | None = ...,
+    every: int = ...,
+    *,
+    return_querier: Literal[False] = ...,
+) -> list[Record]: ...
+
+
+@overload
+def run(
+    querier: _Q,
+    task: Task | str,
+    seed: int,
+    n_queries: int | None = ...,
+    every: int = ...,
+    *,
+    return_querier: Literal[True],
+) -> tuple[list[Record], _Q]: ...
+
+
 @numpy_defaults
-def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
+def run(
+    querier: Any,
+    task: Task | str,
+    seed: int,
+    n_queries: int | None = None,
+    every: int = 1,
+    *,
+    return_querier: bool = False,
+) -> Any:
     """Run one campaign of a querier on a task.
 
     The querier is cloned, and the clone's bounds, budget, limits and random state are set from the
@@ -119,7 +154,7 @@ def run(querier, task, seed, n_queries=None, every=1, *, return_querier=False):
     X, y, worst, safe = trial.X, trial.y, 0.0, 0
     querier.fit(X, y, trial.z)
     records = []
-    taken = []
+    taken: list[int | None] = []
     for query in range(1, n_queries + 1):
         begun = time.perf_counter()
         x, index, forced = choose(querier, trial.pool, taken)

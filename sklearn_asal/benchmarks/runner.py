@@ -11,10 +11,12 @@ import sys
 import threading
 import traceback
 import warnings
+from collections.abc import Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from numbers import Integral
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
@@ -24,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from .. import __version__
+from .._typing import StrPath
 from .methods import METHODS, make
 from .protocol import run
 from .results import Results, locked
@@ -60,20 +63,20 @@ _COMMON = "n_queries", "every", "pool_size"
 
 
 def run_cells(
-    out,
-    tasks,
-    methods,
-    seeds=5,
+    out: StrPath,
+    tasks: Sequence[str | Task],
+    methods: Sequence[str] | dict[str, Any],
+    seeds: int = 5,
     *,
-    jobs=1,
-    backend="loky",
-    n_queries=None,
-    every=1,
-    policy=None,
-    pool_size=None,
-    data_home=None,
-    progress=True,
-):
+    jobs: int = 1,
+    backend: Literal["loky", "dask", "ray"] = "loky",
+    n_queries: int | None = None,
+    every: int = 1,
+    policy: StrPath | None = None,
+    pool_size: int | None = None,
+    data_home: StrPath | None = None,
+    progress: bool = True,
+) -> Results:
     """Run every method on every task for every seed; keep what is finished already.
 
     Cells finished in an earlier run into the same folder are skipped, failed ones are tried again.
@@ -134,14 +137,14 @@ def run_cells(
     """
     for name, value in (("seeds", seeds), ("jobs", jobs), ("every", every)):
         check_scalar(value, name, Integral, min_val=1)
-    for name, value in (("n_queries", n_queries), ("pool_size", pool_size)):
-        if value is not None:
-            check_scalar(value, name, Integral, min_val=1)
+    for name, number in (("n_queries", n_queries), ("pool_size", pool_size)):
+        if number is not None:
+            check_scalar(number, name, Integral, min_val=1)
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
-    tasks = _by_name(tasks)
+    named = _by_name(tasks)
     methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
-    cells = _cells(tasks, methods, range(seeds))
+    cells = _cells(named, methods, range(seeds))
 
     policy = None if policy is None else Path(policy).resolve()
     settings = {
@@ -150,7 +153,7 @@ def run_cells(
         "pool_size": pool_size,
         "policy": _digest(policy),
         "queriers": {name: _identity(q) for name, q in methods.items() if q is not None},
-        "tasks": {name: repr(task) for name, task in tasks.items() if isinstance(task, Task)},
+        "tasks": {name: repr(task) for name, task in named.items() if isinstance(task, Task)},
     }
     if data_home is not None:
         data_home = str(Path(data_home).expanduser().resolve())
@@ -165,7 +168,7 @@ def run_cells(
         left = [cell for cell in cells if cell not in results.records]
         calls = (
             delayed(_run_cell)(
-                tasks[task], method, methods[method], seed, n_queries, every, *options
+                named[task], method, methods[method], seed, n_queries, every, *options
             )
             for task, method, seed in left
         )

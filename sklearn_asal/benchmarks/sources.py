@@ -1,12 +1,16 @@
 """Where the measurements of a task come from: a function, a table, random trajectories."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
 from .. import CandidatePool
+from .._typing import Bounds, FloatArray, Sides, Thresholds
 from ..box import Box
 from ..datasets import Function, sample_fluid_trajectories
 from ..limits import safety_margins
@@ -14,6 +18,17 @@ from ..validation import finite_number, numpy_defaults, observations
 
 # Half the side of the centre box of the paper, as a fraction of the bounds.
 _CENTRE = 0.1
+
+# X, y, z, X_test, y_test, pool and measure, as ``draw`` says.
+_Drawn = tuple[
+    FloatArray,
+    FloatArray,
+    NDArray[Any] | None,
+    FloatArray,
+    FloatArray,
+    CandidatePool | None,
+    Callable[..., Any],
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +55,18 @@ class FunctionSource:
         _check_function(self.function, self.noise)
 
     @property
-    def bounds(self):
+    def bounds(self) -> FloatArray:
         """Lower and upper end of every input, (n_features, 2)."""
         return self.function.bounds
 
-    def draw(self, n_init, n_test, initial, test, pool):
+    def draw(
+        self,
+        n_init: int,
+        n_test: int,
+        initial: np.random.Generator,
+        test: np.random.Generator,
+        pool: np.random.Generator,
+    ) -> _Drawn:
         """Begin a trial.
 
         Parameters
@@ -113,12 +135,24 @@ class TableSource:
         is unknown. The message names the argument.
     """
 
-    X: np.ndarray
-    y: np.ndarray
-    z: np.ndarray | None
-    bounds: np.ndarray
-    safety_threshold: float | tuple = 0.0
-    safe_when: str | tuple = "above"
+    X: FloatArray
+    y: FloatArray
+    z: NDArray[Any] | None
+    bounds: FloatArray
+    safety_threshold: Thresholds = 0.0
+    safe_when: Sides = "above"
+
+    if TYPE_CHECKING:
+        # Takes more than is kept.
+        def __init__(
+            self,
+            X: ArrayLike,
+            y: ArrayLike,
+            z: ArrayLike | None,
+            bounds: Bounds,
+            safety_threshold: Thresholds = 0.0,
+            safe_when: Sides = "above",
+        ) -> None: ...
 
     def __post_init__(self):
         X, y, z = observations(self.X, self.y, self.z)
@@ -138,7 +172,14 @@ class TableSource:
         return (margins >= 0).all(axis=1)
 
     @numpy_defaults
-    def draw(self, n_init, n_test, initial, test, pool):
+    def draw(
+        self,
+        n_init: int,
+        n_test: int,
+        initial: np.random.Generator,
+        test: np.random.Generator,
+        pool: np.random.Generator,
+    ) -> _Drawn:
         """Begin a trial.
 
         Parameters
@@ -254,11 +295,18 @@ class TrajectorySource:
         check_scalar(self.pool_size, "pool_size", Integral, min_val=1)
 
     @property
-    def bounds(self):
+    def bounds(self) -> FloatArray:
         """Lower and upper end of every input, (7, 2)."""
         return self.function.bounds
 
-    def draw(self, n_init, n_test, initial, test, pool):
+    def draw(
+        self,
+        n_init: int,
+        n_test: int,
+        initial: np.random.Generator,
+        test: np.random.Generator,
+        pool: np.random.Generator,
+    ) -> _Drawn:
         """Begin a trial.
 
         Parameters

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_scalar
 
+from .. import CandidatePool
+from .._typing import FloatArray, Sides, StrPath, Thresholds
 from ..box import Box
 from ..datasets import (
     branin,
@@ -28,6 +32,8 @@ from .sources import FunctionSource, TableSource, TrajectorySource
 
 _POOL_SIZE = 1_000_000
 _GAMMA = 0.05
+
+_Suite = Literal["al", "safe"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +79,8 @@ class Task:
     """
 
     name: str
-    suite: str
-    source: object = field(repr=False)
+    suite: _Suite
+    source: FunctionSource | TableSource | TrajectorySource = field(repr=False)
     n_init: int
     n_queries: int
     n_test: int
@@ -103,27 +109,27 @@ class Task:
             object.__setattr__(self, "gamma", gamma)
 
     @property
-    def bounds(self):
+    def bounds(self) -> FloatArray:
         """Lower and upper end of every input, (n_features, 2), in the task's units."""
         return finite_array(self.source.bounds, "bounds")
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """Number of inputs."""
         return len(self.bounds)
 
     @property
-    def safety_threshold(self):
+    def safety_threshold(self) -> Thresholds:
         """The limit of the safety measurement, or one for each column of it."""
         return getattr(self.source, "safety_threshold", 0.0)
 
     @property
-    def safe_when(self):
+    def safe_when(self) -> Sides:
         """On which side of its limit a safety measurement is safe, "above" or "below"."""
         return getattr(self.source, "safe_when", "above")
 
     @numpy_defaults
-    def begin(self, seed):
+    def begin(self, seed: int) -> "Trial":
         """Draw initial data, test set and pool.
 
         Parameters
@@ -179,16 +185,18 @@ class Trial:
         The points that may be measured; None if any point of the bounds may.
     """
 
-    X: np.ndarray
-    y: np.ndarray
-    z: np.ndarray | None
-    X_test: np.ndarray
-    y_test: np.ndarray
-    pool: object
-    _measure: Callable = field(repr=False)
+    X: FloatArray
+    y: FloatArray
+    z: NDArray[Any] | None
+    X_test: FloatArray
+    y_test: FloatArray
+    pool: CandidatePool | None
+    _measure: Callable[..., Any] = field(repr=False)
 
     @numpy_defaults
-    def measure(self, x, index=None):
+    def measure(
+        self, x: ArrayLike, index: ArrayLike | None = None
+    ) -> tuple[FloatArray, NDArray[Any] | None]:
         """Measure one or more points, with noise where the task is a function.
 
         The noise belongs to the number of the measurement, not to the point: two methods that
@@ -214,14 +222,15 @@ class Trial:
             that names no row of the pool, or the source returns no finite numbers.
         """
         n_features = self.X.shape[1]
-        x = finite_array(as_rows(x, n_features), "x")
-        if x.shape[1] != n_features:
-            raise ValueError(f"x has {x.shape[1]} features, but the task has {n_features}.")
-        _, y, z = observations(x, *self._measure(x, index), "x")
+        points = finite_array(as_rows(x, n_features), "x")
+        if points.shape[1] != n_features:
+            raise ValueError(f"x has {points.shape[1]} features, but the task has {n_features}.")
+        y, z = self._measure(points, index)
+        _, y, z = observations(points, y, z, "x")
         return y, z
 
 
-def get_task(name, data_home=None, *, pool_size=None):
+def get_task(name: str, data_home: StrPath | None = None, *, pool_size: int | None = None) -> Task:
     """Build a task of the paper, or load one of your own.
 
     Suite "al": sinus (1 initial point + 20 queries), airline (1 + 20), branin (1 + 30), lgbb
@@ -279,7 +288,7 @@ def get_task(name, data_home=None, *, pool_size=None):
     return Task(name, suite, build(data_home, size), n_init, n_queries, n_test, gamma)
 
 
-def suite_of(task):
+def suite_of(task: Task | str) -> _Suite:
     """The suite of a task.
 
     Parameters
@@ -343,7 +352,7 @@ def _fluid(data_home, pool_size):
 
 
 # Suite, source, initial points, queries, test points.
-_BUILDERS = {
+_BUILDERS: dict[str, tuple[_Suite, Callable[..., Any], int, int, int]] = {
     "sinus": ("al", _function(sinus), 1, 20, 50),
     "airline": ("al", _table(load_airline), 1, 20, 50),
     "branin": ("al", _function(branin), 1, 30, 200),

@@ -138,7 +138,8 @@ class Function:
         """
         X = self._raw(qmc.Sobol(self.n_features, scramble=False).random(_N_NORMALISATION))
         raw = replace(self, y_loc=0.0, y_scale=1.0, z_scale=1.0)
-        y, z_scale = raw.output(X), 1.0
+        y = raw.output(X)
+        z_scale: float | tuple[float, ...] = 1.0
         if self.q is not None:
             z = raw.safety(X)
             z_scale = _deviation(z) if z.ndim == 1 else tuple(map(_deviation, z.T))
@@ -275,18 +276,8 @@ class Function:
         n: int,
         random_state: RandomState = ...,
         noise: float = ...,
-        *,
-        return_measurements: Literal[True],
-    ) -> tuple[FloatArray, ...]: ...
-
-    @overload
-    def initial_points(
-        self,
-        n: int,
-        random_state: RandomState,
-        noise: float,
-        return_measurements: Literal[True],
-    ) -> tuple[FloatArray, ...]: ...
+        return_measurements: bool = ...,
+    ) -> Any: ...
 
     def initial_points(
         self,

@@ -197,8 +197,8 @@ def load_airline(
     path = find("airline-passengers.csv", _AIRLINE_SOURCE, data_home, remote)
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            _, *rows = [row for row in csv.reader(file) if row]
-        rows = [(month.split("-"), float(count)) for month, count in rows]
+            _, *lines = [line for line in csv.reader(file) if line]
+        rows = [(month.split("-"), float(count)) for month, count in lines]
         time = np.array([[int(year) + (int(month) - 1) / 12] for (year, month), _ in rows])
     except ValueError as error:
         raise ValueError(f"{path} must have rows of month (YYYY-MM) and count.") from error

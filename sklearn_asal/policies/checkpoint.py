@@ -4,16 +4,19 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._typing import StrPath
 from ..exceptions import PolicyFileError
 from .architecture import check_weights, complete
 
 FORMAT = "sklearn-asal-policy-1"
 
 
-def save_policy(network, path, header=None):
+def save_policy(network: Any, path: StrPath, header: dict[str, Any] | None = None) -> None:
     """Write a network and what is to be known of it to one file.
 
     Parameters
@@ -52,7 +55,7 @@ def _digest(tensors):
     return digest.hexdigest()
 
 
-def read_header(path):
+def read_header(path: StrPath) -> dict[str, Any]:
     """The JSON header of a policy file, without its tensors.
 
     Parameters
@@ -94,7 +97,7 @@ def read_header(path):
     return header
 
 
-def read_weights(path):
+def read_weights(path: StrPath) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header of a policy file and its weights, checked.
 
     Parameters

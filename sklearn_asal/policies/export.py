@@ -10,13 +10,14 @@ import warnings
 import torch
 from torch import nn
 
+from .._typing import StrPath
 from .registry import load_policy, resolve
 from .runtime import LARGEST
 
 _OPSET = 17  # the first with LayerNormalization
 
 
-def export_onnx(policy, path, *, safe=None):
+def export_onnx(policy: StrPath, path: StrPath, *, safe: bool | None = None) -> None:
     """Write a policy as an ONNX graph that any ONNX runtime can evaluate.
 
     The graph maps float32 inputs ``budget`` of shape (B,), ``X`` (B, n, n_features),

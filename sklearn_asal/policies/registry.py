@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from importlib import resources
 from numbers import Real
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._typing import StrPath
 from ..exceptions import PolicyFileError, PolicyNotFoundError
 from .checkpoint import read_header, read_weights
 from .reader_runtime import ReaderRuntime
+
+if TYPE_CHECKING:
+    from .reader import ReaderNetwork
+    from .runtime import Runtime
+    from .transformer import TransformerNetwork
 
 # The paper's prior on functions of two inputs: mean lengthscale, noise.
 _LENGTHSCALE, _NOISE = 0.3, (0.01, 0.2)
 
 
 @functools.cache
-def weights_folder():
+def weights_folder() -> Any:
     """Folder of the shipped policies.
 
     Returns
@@ -29,7 +36,7 @@ def weights_folder():
     return resources.files("sklearn_asal.policies") / "weights"
 
 
-def shipped(safe):
+def shipped(safe: bool) -> dict[str, int]:
     """Names of the shipped policies and the number of features of each.
 
     Parameters
@@ -53,7 +60,7 @@ def _shipped(folder, safe):
     return {match[1]: int(match[2]) for match in found}
 
 
-def locate(name_or_path, *, safe):
+def locate(name_or_path: StrPath, *, safe: bool) -> Path:
     """The file of a shipped name or a path.
 
     Parameters
@@ -175,7 +182,7 @@ class Policy:
         return (self.header.get("validation") or {}).get("unsafe_share") or 0.0
 
 
-def find(policy, n_features, safe, budget=None):
+def find(policy: StrPath, n_features: int, safe: bool, budget: int | None = None) -> Policy:
     """The policy that a querier is to use.
 
     Parameters
@@ -241,7 +248,7 @@ def _general(n_features, safe, budget):
     return name
 
 
-def longer(n_features, safe):
+def longer(n_features: int, safe: bool) -> str | None:
     """Name of the shipped policy for long campaigns.
 
     Parameters
@@ -264,7 +271,9 @@ def _version(path):
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def load_policy(name_or_path, *, safe):
+def load_policy(
+    name_or_path: StrPath, *, safe: bool
+) -> tuple["ReaderNetwork | TransformerNetwork", dict[str, Any]]:
     """Load the network of a shipped policy by its name, or of any policy by its path.
 
     Parameters
@@ -290,7 +299,7 @@ def load_policy(name_or_path, *, safe):
     return _of_kind(_network, name_or_path, safe)
 
 
-def load_runtime(name_or_path, *, safe):
+def load_runtime(name_or_path: StrPath, *, safe: bool) -> tuple["Runtime", dict[str, Any]]:
     """Load a policy for answers only: a reader in NumPy, without torch, others in torch.
 
     Parameters
@@ -320,7 +329,9 @@ def _of_kind(load, name_or_path, safe):
     return loaded, header
 
 
-def load_any(name_or_path):
+def load_any(
+    name_or_path: StrPath,
+) -> tuple["ReaderNetwork | TransformerNetwork", dict[str, Any]]:
     """Load a policy of either kind.
 
     Parameters
@@ -337,7 +348,7 @@ def load_any(name_or_path):
     return load_policy(name, safe=safe)
 
 
-def locate_any(name_or_path):
+def locate_any(name_or_path: StrPath) -> Path:
     """The file of a policy of either kind.
 
     Parameters
@@ -358,7 +369,7 @@ def locate_any(name_or_path):
     return locate(name, safe=safe)
 
 
-def resolve(name_or_path):
+def resolve(name_or_path: StrPath) -> tuple[StrPath, bool]:
     """Name or path, and kind, of a policy.
 
     Parameters

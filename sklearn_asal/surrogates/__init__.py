@@ -19,7 +19,7 @@ included. The same data have to give the same model. Optional methods are
 ``variance_reduction(X, reference, weights)`` and ``probability_at(reference)``
     Quicker ways to what follows from ``covariance`` and ``predict``.
 
-``ExactGP``, ``SparseGP`` and ``MixtureGP`` have them all. ``RegressorSurrogate`` and
+``ExactGP``, ``SparseGP`` and ``MixtureGP`` have the first three. ``RegressorSurrogate`` and
 ``GPyTorchSurrogate`` make surrogates of models of other packages, and ``as_surrogate`` of
 whatever may be one.
 """

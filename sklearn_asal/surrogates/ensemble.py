@@ -1,18 +1,16 @@
 """Gaussian processes with fixed hyperparameters, weighted by their evidence: nothing is fitted."""
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dtrtri
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray
-from .kernels import rbf
+from .factors import InverseFactors, ReferenceSet, rbf_single
 from .settings import own_settings
 from .validation import check_data, check_rows
 
@@ -30,8 +28,6 @@ _NEGLIGIBLE = 1e-9
 _LITTLE = 1e-3
 # More points than these are looked at in single precision, which is twice as fast.
 _MANY = 64
-# Rows that are quicker added to the factors than all of them made anew.
-_FEW = 4
 
 
 class EnsembleGP(BaseEstimator):
@@ -97,7 +93,7 @@ class EnsembleGP(BaseEstimator):
             Invalid data or parameters.
         """
         X, y = check_data(X, y)
-        return self._set(y, _Factors(X, *self._hyperparameters(X.shape[1])))
+        return self._set(y, InverseFactors(X, *self._hyperparameters(X.shape[1])))
 
     @own_settings()
     def update(self, X: ArrayLike, y: ArrayLike) -> "EnsembleGP":
@@ -276,8 +272,8 @@ class EnsembleGP(BaseEstimator):
         best = self.member_weights_.argmax()
         whitened = self._at_reference(reference, self._expected)
         V = self._whitened(X, np.array([best]), np.float32)[0]
-        scale = self._expected.lengthscales[self._kept[best] // len(self._expected.noises)]
-        covariance = _rbf_single(X, reference, scale)
+        scale = self._expected.lengthscale(self._kept[best])
+        covariance = rbf_single(X, reference, scale)
         covariance -= V.T @ whitened
         left = np.maximum(1 - np.einsum("ij,ij->j", V, V), 0) + self._noise[best]
         return np.square(covariance, out=covariance) @ weights.astype(np.float32) / left
@@ -295,7 +291,9 @@ class EnsembleGP(BaseEstimator):
         for name, values in (("lengthscale", lengthscale), ("noise_std", noises)):
             if not (np.isfinite(values).all() and (values > 0).all()):
                 raise ValueError(f"{name} must be positive and finite, got {values}.")
-        return lengthscale, noises
+        # Members are all pairs of a lengthscale and a noise.
+        which = np.repeat(np.arange(len(_FACTORS)), len(noises))
+        return np.multiply.outer(_FACTORS, lengthscale), np.tile(noises, len(_FACTORS)), which
 
     def _set(self, y, factors):
         self.X_, self._factors, self._expected = factors.X, factors, factors
@@ -309,18 +307,14 @@ class EnsembleGP(BaseEstimator):
         self._kept = kept = np.flatnonzero(weights > _NEGLIGIBLE)
         self.member_weights_ = weights[kept] / weights[kept].sum()
         self._alpha = known[kept]
-        self._noise = np.tile(factors.noises**2, len(_FACTORS))[kept]
+        self._noise = factors.noises[kept] ** 2
         if not hasattr(self, "_reference"):
             self._reference = None
         return self
 
     def _whitened(self, X, members, dtype):
         """Covariances of some members with points, whitened, ``(n_members, n_expected, m)``."""
-        factors, members = self._expected, self._kept[members]
-        which = members // len(factors.noises)
-        kernels = factors.kernels(X, which, dtype)
-        inverse = factors.inverse[members].astype(dtype, copy=False)
-        return inverse @ np.stack([kernels[i] for i in which])
+        return self._expected.whitened(X, self._kept[members], dtype)
 
     def _variances(self, V):
         # Rounding may take away a little more than there is.
@@ -329,108 +323,6 @@ class EnsembleGP(BaseEstimator):
     def _at_reference(self, reference, factors):
         """Covariances of the most probable member with a reference set, whitened."""
         known = self._reference
-        if known is None or not (
-            known.points is reference or np.array_equal(known.points, reference)
-        ):
-            known = self._reference = _Reference(reference)
+        if known is None or not known.is_of(reference):
+            known = self._reference = ReferenceSet(reference)
         return known.whitened(factors, self._kept[self.member_weights_.argmax()])
-
-
-class _Factors:
-    """Inverse Cholesky factors of the covariances of one list of inputs, for all members."""
-
-    def __init__(self, X, lengthscale, noises):
-        self.X, self.lengthscale, self.noises = X.copy(), lengthscale, noises
-        self.lengthscales = np.multiply.outer(_FACTORS, lengthscale)
-        K = self._kernels(X, X)[:, None] + (noises**2)[:, None, None] * np.eye(len(X))
-        factors = np.linalg.cholesky(K.reshape(-1, *K.shape[-2:]))
-        # Three times as fast as a general inverse.
-        self.inverse = np.stack([dtrtri(factor, lower=True)[0] for factor in factors])
-        self.log_determinant = np.log(np.diagonal(self.inverse, axis1=1, axis2=2)).sum(axis=1)
-
-    def has(self, lengthscale, noises):
-        """Whether they are of these hyperparameters."""
-        return np.array_equal(lengthscale, self.lengthscale) and np.array_equal(noises, self.noises)
-
-    def of(self, X):
-        """Those of other inputs; quick where they begin with these, and few are new."""
-        known = len(self.X)
-        if not 0 <= len(X) - known <= _FEW or not np.array_equal(X[:known], self.X):
-            return _Factors(X, self.lengthscale, self.noises)
-        factors = self
-        for n in range(known + 1, len(X) + 1):
-            factors = factors._extended(X[:n])
-        return factors
-
-    def _extended(self, X):
-        """With one more row (block inversion)."""
-        n = len(X) - 1
-        across = np.repeat(self._kernels(X[:n], X[n:]), len(self.noises), axis=0)
-        V = self.inverse @ across
-        variances = np.tile(self.noises**2, len(_FACTORS))
-        pivot = np.sqrt(1 + variances - (V**2).sum(axis=(1, 2)))
-        extended = copy.copy(self)
-        extended.X = X.copy()
-        extended.inverse = np.zeros((len(pivot), n + 1, n + 1))
-        extended.inverse[:, :n, :n] = self.inverse
-        extended.inverse[:, n, :n] = -(V.transpose(0, 2, 1) @ self.inverse)[:, 0] / pivot[:, None]
-        extended.inverse[:, n, n] = 1 / pivot
-        extended.log_determinant = self.log_determinant - np.log(pivot)
-        return extended
-
-    def kernels(self, X, which, dtype):
-        """Kernel of the inputs and points for each lengthscale that is asked for."""
-        if dtype == np.float64:
-            return self._kernels(self.X, X)
-        return {i: _rbf_single(self.X, X, self.lengthscales[i]) for i in np.unique(which)}
-
-    def _kernels(self, A, B):
-        """For each factor on the lengthscale, ``(n_factors, len(A), len(B))``."""
-        kernels = np.empty((len(_FACTORS), len(A), len(B)))
-        kernels[-1] = rbf(A, B, self.lengthscales[-1])
-        for i in range(len(_FACTORS) - 1, 0, -1):
-            # Half the lengthscale is the fourth power.
-            np.square(kernels[i], out=kernels[i - 1])
-            np.square(kernels[i - 1], out=kernels[i - 1])
-        return kernels
-
-
-class _Reference:
-    """Whitened covariances of a fixed set of points with observations, one member each.
-
-    Inverse factors are triangular, so that what is known of an observation stays as it was.
-    """
-
-    def __init__(self, points):
-        self.points = points
-        self._of_member = {}
-
-    def whitened(self, factors, member):
-        """``(n, r)`` in single precision."""
-        X, n = factors.X, len(factors.X)
-        known_X, covariance, whitened = self._of_member.get(member, (X[:0], None, None))
-        shared = min(len(known_X), n)
-        same = (known_X[:shared] == X[:shared]).all(axis=1)
-        shared = shared if same.all() else int(same.argmin())
-        if shared < n:
-            if whitened is None or len(whitened) < n:
-                covariance = self._grown(covariance, 2 * n, shared)
-                whitened = self._grown(whitened, 2 * n, shared)
-            scale = factors.lengthscales[member // len(factors.noises)]
-            covariance[shared:n] = _rbf_single(X[shared:], self.points, scale)
-            new = factors.inverse[member, shared:].astype(np.float32)
-            whitened[shared:n] = new @ covariance[:n]
-            self._of_member[member] = X, covariance, whitened
-        return whitened[:n]
-
-    def _grown(self, rows, capacity, n):
-        """Room for more rows; the first ``n`` are kept."""
-        grown = np.empty((capacity, len(self.points)), np.float32)
-        if n:
-            grown[:n] = rows[:n]
-        return grown
-
-
-def _rbf_single(A, B, lengthscale):
-    """RBF kernel in single precision."""
-    return rbf(*(np.asarray(part, dtype=np.float32) for part in (A, B, lengthscale)))

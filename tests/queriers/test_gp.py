@@ -739,7 +739,7 @@ def test_models_of_a_campaign_are_extended(data, monkeypatch):
     querier = ensemble(bounds=BOUNDS).fit(X, y, Z)
     pool = X + 0.05
     querier.query(pool=pool)
-    monkeypatch.setattr("sklearn_asal.surrogates.ensemble.dtrtri", None)  # nothing works without
+    monkeypatch.setattr("sklearn_asal.surrogates.factors.dtrtri", None)  # nothing works without
     for i in range(3):
         querier.query(pool=pool, n_queries=3)
         querier.tell(X[i] + 0.1, y[i], Z[i])

@@ -39,6 +39,8 @@ from sklearn_asal import (
     SafetyWarning,
 )
 from sklearn_asal.limits import without_distance
+from sklearn_asal.policies.checkpoint import save_policy
+from sklearn_asal.policies.transformer import TransformerNetwork
 
 from ..common import QUERIERS, policy_file
 
@@ -729,7 +731,7 @@ FORKS = """
 import os, signal, sys, threading, time, warnings
 import joblib
 import numpy as np
-from sklearn_asal import CandidatePool
+from sklearn_asal import AmortizedQuerier, CandidatePool
 from tests.common import QUERIERS
 
 warnings.simplefilter("ignore")
@@ -755,14 +757,17 @@ def answer_of_child(querier, pool):
     with os.fdopen(read, "rb") as pipe:
         return np.frombuffer(pipe.read()).reshape(-1, 2)
 
-for name, pool in [
-    ("AmortizedQuerier", None),
-    ("AmortizedSafeQuerier", rows),
-    ("GPSafeQuerier, ensemble", None),
-    ("GPSafeQuerier, ensemble", rows),
-]:
-    print(name, pool, file=sys.stderr)
-    querier = QUERIERS[name]().fit(*data)
+CASES = [
+    (QUERIERS["AmortizedQuerier"], None),
+    (QUERIERS["AmortizedSafeQuerier"], rows),
+    (QUERIERS["GPSafeQuerier, ensemble"], None),
+    (QUERIERS["GPSafeQuerier, ensemble"], rows),
+]
+if sys.argv[1:]:
+    CASES = [(lambda: AmortizedQuerier(sys.argv[1]), None)]
+for make, pool in CASES:
+    querier = make().fit(*data)
+    print(querier, pool, file=sys.stderr)
     expected, stop = querier.query(pool=pool), threading.Event()
 
     def ask():
@@ -786,21 +791,45 @@ for name, pool in [
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_forked_while_another_thread_queries():
-    # In a process of its own, which a child that hangs does no harm.
+def run_forks(*arguments):
+    # In a process of its own, which a child that hangs does no harm; with all threads there are.
+    environment = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     found = subprocess.run(
-        [sys.executable, "-c", FORKS], cwd=REPOSITORY, capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", FORKS, *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert found.returncode == 0, found.stderr
 
 
+has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@has_fork
+def test_forked_while_another_thread_queries():
+    run_forks()
+
+
+@has_fork
+def test_forked_while_another_thread_queries_a_policy_in_torch(tmp_path):
+    network = TransformerNetwork(2, safe=False)
+    save_policy(network, tmp_path / "policy", {"max_budget": 40, "noise_std": [0.1, 0.1]})
+    run_forks(tmp_path / "policy")
+
+
 def in_threads(*calls):
-    """Results of calls at the same time."""
-    with ThreadPoolExecutor(len(calls)) as executor:
-        barrier = threading.Barrier(len(calls))
-        waiting = [executor.submit(lambda c=call: (barrier.wait(), c())[1]) for call in calls]
-        return [one.result() for one in waiting]
+    """Results of calls at the same time, of which none gets far before it is another's turn."""
+    interval, barrier = sys.getswitchinterval(), threading.Barrier(len(calls))
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(len(calls)) as executor:
+            waiting = [executor.submit(lambda c=call: (barrier.wait(), c())[1]) for call in calls]
+            return [one.result() for one in waiting]
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_threads_that_ask_one_querier(make):

@@ -290,7 +290,7 @@ def test_restarts_are_seeded(data):
 @pytest.mark.filterwarnings("ignore")
 @every_adapter
 @settings(max_examples=25, deadline=None)
-@given(finite_data())
+@given(finite_data(largest=1.0))
 def test_any_finite_data(name, drawn):
     X, y = drawn
     kernel = ConstantKernel() * RBF() + WhiteKernel(0.01)

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
-from sklearn_asal.surrogates import EnsembleGP, ensemble
+from sklearn_asal.surrogates import EnsembleGP, ensemble, factors
 
 from ..reference import FACTORS, NOISES, ReferenceEnsemble
 
@@ -163,18 +163,6 @@ def test_update_after_data_that_were_refused():
     assert_same(model.update(X, Y), EnsembleGP(SCALE).fit(X, Y))
 
 
-def test_factors_that_grow_are_those_made_anew():
-    for hyperparameters in ((np.full(3, 0.3), np.array(NOISES)), (SCALE, np.array([0.05, 0.2]))):
-        factors = ensemble._Factors(X[:3], *hyperparameters)
-        for n in (4, 5, 8, 12, 6):
-            factors = factors.of(X[:n])
-            expected = ensemble._Factors(X[:n], *hyperparameters)
-            for name in ("inverse", "log_determinant"):
-                np.testing.assert_allclose(
-                    getattr(factors, name), getattr(expected, name), rtol=1e-9, atol=1e-9
-                )
-
-
 def test_a_measurement_that_is_repeated_many_times():
     """The worst that can happen to the last digits."""
     inputs, values = np.repeat(X[:1], 60, axis=0), np.sin(np.arange(60.0))
@@ -187,7 +175,7 @@ def test_a_measurement_that_is_repeated_many_times():
 def test_known_factors_are_not_made_again(monkeypatch):
     """Neither for the same inputs, nor for a few more; whatever the values."""
     model = EnsembleGP(SCALE).fit(X[:6], Y[:6])
-    monkeypatch.setattr(ensemble, "dtrtri", None)
+    monkeypatch.setattr(factors, "dtrtri", None)
     model.update(X[:6], -Y[:6]).update(X[:7], Y[:7]).update(X[:11], Y[:11])
     model.condition(np.vstack([X[:11], POINTS[:3]]), None).predict(POINTS)
     with pytest.raises(TypeError):

@@ -358,11 +358,12 @@ def test_any_finite_data(model, drawn):
         model.condition(np.vstack([X, X[:1]]), np.append(y, y[0]))
 
 
+@pytest.mark.parametrize("n_features", [1, 2, 3])
 @pytest.mark.parametrize("n_distinct", [1, 3, 30])
 @pytest.mark.parametrize("value", [0.1 + 0.2, -2.7, 1e-5, 1e5, 1e100, 1e-300, 0.0])
-@every_model
-def test_constants_are_predicted(model, value, n_distinct):
-    X = np.random.default_rng(0).random((n_distinct, 2))[np.arange(30) % n_distinct]
+@pytest.mark.parametrize("model", [*MODELS, SparseGP(), SparseGP(prior=False)], ids=repr)
+def test_constants_are_predicted(model, value, n_distinct, n_features):
+    X = np.random.default_rng(0).random((n_distinct, n_features))[np.arange(30) % n_distinct]
     mean, std = clone(model).fit(X, np.full(30, value)).predict(X)
     np.testing.assert_allclose(mean, value, rtol=0.05, atol=1e-100)
     assert (std > 0).all()
