@@ -18,6 +18,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3  # so that pages can link to each other's sections, as on GitHub
 templates_path = ["_templates"]
 autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say it in fewer words
 numpydoc_show_class_members = False
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 html_theme = "pydata_sphinx_theme"

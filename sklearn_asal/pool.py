@@ -1,6 +1,7 @@
 """Finite sets of candidates: which rows are available, and which of them are near a point."""
 
 import copy
+import functools
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,8 @@ from .validation import column_names, finite_array, whole
 _OUTSIDE = 1e-9
 # Two numbers that are equal up to this part of their size, and this size, are equal in float32.
 _RELATIVE, _SMALLEST = 2.0**-23, 1.5e-45
+# So few rows are quicker compared with all observations than these are looked up.
+_FEW = 64
 # Rounding of the map to the unit cube.
 _ROUNDING = 1e-14
 
@@ -136,6 +139,7 @@ class CandidatePool:
         return index
 
 
+@functools.lru_cache(maxsize=16)
 def sobol(n, n_features):
     """The first points of the Sobol sequence.
 
@@ -146,10 +150,12 @@ def sobol(n, n_features):
     Returns
     -------
     ndarray of shape (n, n_features)
-        Of the unit cube.
+        Of the unit cube; read-only.
     """
     # Of a power of two the sequence is balanced, and scipy says nothing.
-    return qmc.Sobol(n_features, scramble=False).random_base2(int(n - 1).bit_length())[:n]
+    points = qmc.Sobol(n_features, scramble=False).random_base2(int(n - 1).bit_length())[:n]
+    points.setflags(write=False)
+    return points
 
 
 class PoolIndex:
@@ -177,6 +183,8 @@ class PoolIndex:
         Place of each in lexicographic order; of equal rows the first of ``X`` comes first.
     tree : scipy.spatial.cKDTree or None
         Of the weighted points; None without any.
+    references : dict of int to ndarray
+        Reference sets by their size, see :meth:`Candidates.reference`.
     """
 
     def __init__(self, X, box, weights, key):
@@ -194,6 +202,7 @@ class PoolIndex:
             data = self.points if (weights == 1).all() else self.points * weights
             self.tree = cKDTree(data, balanced_tree=False, leafsize=24)
         self._positions = None
+        self.references = {}
 
     def __len__(self):
         return len(self.rows)
@@ -418,7 +427,8 @@ class Candidates:
         -------
         bool ndarray of shape (k,)
         """
-        if self._taken is None and not self._proposed and self._told is None:
+        few = len(positions) <= _FEW
+        if few and self._taken is None and not self._proposed and self._told is None:
             # Rows that no observation equals in the first feature need no search.
             values = self._index.X[self._index.rows[positions], 0]
             observed = self._X[:, :1]
@@ -427,6 +437,23 @@ class Candidates:
                 return np.ones(len(positions), dtype=bool)
         taken = self.taken
         return np.array([i not in taken for i in positions.tolist()], dtype=bool)
+
+    def reference(self, n):
+        """Points of a subsample that is the same for all queries, see :meth:`subsample`.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        ndarray of shape (min(n, m), n_features)
+        """
+        # Of a large pool they lie far apart in memory.
+        known = self._index.references
+        if n not in known:
+            known[n] = self.points[self.subsample(n)]
+        return known[n]
 
     def check_available(self):
         """Raise if no row is left.

@@ -111,9 +111,9 @@ def unit_distance(values, loc, scale):
     -------
     ndarray of the same shape
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         apart = np.abs(values - loc).max(axis=0)
-    apart = apart > _ROUNDING * np.maximum(np.abs(values).max(axis=0), np.abs(loc))
+        apart = apart > _ROUNDING * np.maximum(np.abs(values).max(axis=0), np.abs(loc))
     ratio = bounded_ratio(values, loc, scale)
     return ratio if apart.all() else np.where(apart, ratio, 0.0)
 

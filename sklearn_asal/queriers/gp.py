@@ -373,7 +373,7 @@ class _ModelQuerier(BaseQuerier):
             if candidates is None:
                 reference = sobol(_N_REFERENCE, points.shape[1])
             else:
-                reference = candidates.points[candidates.subsample(_N_REFERENCE)]
+                reference = candidates.reference(_N_REFERENCE)
             weights = possibly_safe(limits, reference)
             gain = variance_reduction(self._output(history), points, reference, weights)
             return gain if p_safe is None else penalized(gain, p_safe, self.gamma)
