@@ -21,7 +21,7 @@ _POSSIBLY_SAFE = 0.16
 # so much times the risk, and candidates of a higher risk than the limit are never taken.
 _PENALTY, _LARGEST_RISK = 0.35, 6.0
 # In place of a gain of nothing, whose logarithm is infinite.
-_NOTHING = 1e-30
+_NOTHING = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,23 @@ def penalized(gain: FloatArray, p_safe: FloatArray, gamma: float) -> FloatArray:
     -------
     score : ndarray of shape (n,)
     """
-    return np.log(gain + _NOTHING) - _PENALTY * (1.0 - p_safe) / gamma
+    return log_gain(gain) - _PENALTY * (1.0 - p_safe) / gamma
+
+
+def log_gain(gain: FloatArray) -> FloatArray:
+    """Logarithm of a gain, in whose differences units are of no consequence.
+
+    Parameters
+    ----------
+    gain : ndarray of shape (n,)
+        Not negative.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Finite also where nothing is gained.
+    """
+    return np.log(np.maximum(gain, _NOTHING))
 
 
 def is_tolerable(p_safe: FloatArray, gamma: float) -> NDArray[np.bool_]:

@@ -92,6 +92,14 @@ QUERIERS = {
     "GPSafeQuerier": lambda **params: GPSafeQuerier(
         **{"n_candidates": 500, "on_no_safe": "least_unsafe", **params}
     ),
+    "GPSafeQuerier, averaged": lambda **params: GPSafeQuerier(
+        **{
+            "surrogate": "averaged",
+            "acquisition": "variance_reduction",
+            "on_no_safe": "least_unsafe",
+            **params,
+        }
+    ),
     "GPSafeQuerier, ensemble": lambda **params: GPSafeQuerier(
         **{
             "surrogate": "ensemble",

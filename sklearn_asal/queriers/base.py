@@ -547,7 +547,10 @@ class BaseQuerier(BaseEstimator):
 
     def _campaign_cache(self):
         cache = self.__dict__.get("_cache")
-        if cache is None or cache.is_inherited:
+        if cache is None:
+            # Of two threads that come here together both take the first one's.
+            return self.__dict__.setdefault("_cache", Cache())
+        if cache.is_inherited:
             cache = self._cache = Cache()
         return cache
 

@@ -26,6 +26,7 @@ from ..acquisition import (
     argbest,
     entropy,
     is_tolerable,
+    log_gain,
     min_unsafe,
     penalized,
     possibly_safe,
@@ -63,8 +64,6 @@ _SurrogateName = Literal["exact", "sparse", "mixture", "ensemble"]
 class _ModelQuerier(BaseQuerier):
     """What queriers with and without limits share: models, candidates and report."""
 
-    # The priors on the hyperparameters are for values near unit scale.
-    _needs_unit_scale = True
     _acquisitions: tuple[str, ...] = ("entropy", "variance_reduction")
 
     @overload
@@ -275,14 +274,23 @@ class _ModelQuerier(BaseQuerier):
         known = cache.models.get(role)
         if known is None or known[0] != key:
             known = cache.models[role] = key, as_surrogate(surrogate)
+            if role != "output" and hasattr(known[1], "zero_mean"):
+                known[1].zero_mean = True  # far from data a margin is as likely to be negative
         return known[1].update(X, values)
+
+    def _kind(self):
+        """The surrogate, or its class where it is stated by its name."""
+        surrogate = self.surrogate
+        return SURROGATES.get(surrogate) if isinstance(surrogate, str) else surrogate
 
     def _is_incremental(self):
         """Whether models are extended by each observation, as that of the ensemble."""
-        surrogate = self.surrogate
-        return hasattr(
-            SURROGATES.get(surrogate) if isinstance(surrogate, str) else surrogate, "update"
-        )
+        return hasattr(self._kind(), "update")
+
+    @property
+    def _needs_unit_scale(self):
+        # Priors on hyperparameters are for values near unit scale.
+        return not getattr(self._kind(), "scale_free", False)
 
     def _output(self, history):
         """The model of the output; pending points make it less uncertain where they lie."""
@@ -376,7 +384,7 @@ class _ModelQuerier(BaseQuerier):
                 reference = candidates.reference(_N_REFERENCE)
             weights = possibly_safe(limits, reference)
             gain = variance_reduction(self._output(history), points, reference, weights)
-            return gain if p_safe is None else penalized(gain, p_safe, self.gamma)
+            return log_gain(gain) if p_safe is None else penalized(gain, p_safe, self.gamma)
         std = predicted(self._output(history), points)[1]
         if self.acquisition == "min_unsafe":
             return min_unsafe(std, p_safe, self.gamma)

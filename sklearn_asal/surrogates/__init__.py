@@ -25,6 +25,7 @@ whatever may be one.
 """
 
 from .adapters import SURROGATES, GPyTorchSurrogate, RegressorSurrogate, as_surrogate
+from .averaged import AveragedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
@@ -32,6 +33,7 @@ from .sparse import SparseGP
 
 __all__ = [
     "SURROGATES",
+    "AveragedGP",
     "EnsembleGP",
     "ExactGP",
     "GPyTorchSurrogate",

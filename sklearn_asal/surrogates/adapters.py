@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray, Surrogate
+from .averaged import AveragedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
@@ -33,6 +34,7 @@ SURROGATES: dict[str, type[Surrogate]] = {
     "sparse": SparseGP,
     "mixture": MixtureGP,
     "ensemble": EnsembleGP,
+    "averaged": AveragedGP,
 }
 
 

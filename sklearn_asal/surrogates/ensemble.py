@@ -108,7 +108,7 @@ class EnsembleGP(BaseEstimator):
         -------
         self
         """
-        now: tuple[Any, ...] = X, y, self.lengthscale, self.noise_std
+        now: tuple[Any, ...] = X, y, *self._settings()
         known = getattr(self, "_factors", None)
         if known is not None and all(map(np.array_equal, self._made_of, now)):
             self._expected = known  # nothing is pending any more
@@ -282,6 +282,9 @@ class EnsembleGP(BaseEstimator):
         # What belongs to a reference set is quicker worked out than shipped.
         return {**super().__getstate__(), "_reference": None}
 
+    def _settings(self) -> tuple[Any, ...]:
+        return self.lengthscale, self.noise_std
+
     def _hyperparameters(self, n_features):
         lengthscale = self.lengthscale
         if lengthscale is None:
@@ -298,7 +301,7 @@ class EnsembleGP(BaseEstimator):
     def _set(self, y, factors):
         self.X_, self._factors, self._expected = factors.X, factors, factors
         # Copies, for what the user passed may be changed in place.
-        self._made_of = factors.X, y, np.array(self.lengthscale), np.array(self.noise_std)
+        self._made_of = factors.X, y, *map(np.array, self._settings())
         known = factors.inverse @ np.minimum(np.maximum(y, -_LARGEST), _LARGEST)
         evidence = factors.log_determinant - 0.5 * np.einsum("pi,pi->p", known, known)
         weights = np.exp(evidence - evidence.max())
@@ -320,9 +323,14 @@ class EnsembleGP(BaseEstimator):
         # Rounding may take away a little more than there is.
         return np.maximum(1 - np.einsum("pnm,pnm->pm", V, V), 0)
 
-    def _at_reference(self, reference, factors):
-        """Covariances of the most probable member with a reference set, whitened."""
+    def _reference_set(self, reference):
+        """What is known of a reference set."""
         known = self._reference
         if known is None or not known.is_of(reference):
             known = self._reference = ReferenceSet(reference)
-        return known.whitened(factors, self._kept[self.member_weights_.argmax()])
+        return known
+
+    def _at_reference(self, reference, factors):
+        """Covariances of the most probable member with a reference set, whitened."""
+        best = self._kept[self.member_weights_.argmax()]
+        return self._reference_set(reference).whitened(factors, best)

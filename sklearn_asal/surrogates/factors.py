@@ -5,10 +5,12 @@ import copy
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from .kernels import rbf
+from .kernels import rbf, rbf_of_squares, squared_differences
 
 # Rows that are quicker added to the factors than all of them made anew.
 _FEW = 4
+# Kernels of so many lengthscales are quicker made together.
+_MANY = 8
 
 
 class InverseFactors:
@@ -125,7 +127,9 @@ class InverseFactors:
 
     def _kernels(self, A, B):
         """Of each lengthscale, ``(n_lengthscales, len(A), len(B))``."""
-        return np.stack([rbf(A, B, scale) for scale in self.lengthscales])
+        if len(self.lengthscales) < _MANY:
+            return np.stack([rbf(A, B, scale) for scale in self.lengthscales])
+        return rbf_of_squares(squared_differences(A, B), self.lengthscales, len(A))
 
 
 class ReferenceSet:

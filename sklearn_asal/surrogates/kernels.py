@@ -56,13 +56,13 @@ def rbf_of_squares(squares, lengthscale, n):
     ----------
     squares : ndarray of shape (n_features, n * k)
         From :func:`squared_differences`.
-    lengthscale : ndarray of shape (n_features,)
+    lengthscale : ndarray of shape (..., n_features)
     n : int
         Number of rows.
 
     Returns
     -------
-    kernel : ndarray of shape (n, k)
+    kernel : ndarray of shape (..., n, k)
     """
     kernel = (-0.5 / np.square(lengthscale)) @ squares
-    return np.exp(kernel, out=kernel).reshape(n, -1)
+    return np.exp(kernel, out=kernel).reshape(*lengthscale.shape[:-1], n, -1)

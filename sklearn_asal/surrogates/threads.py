@@ -22,13 +22,23 @@ class _Cap:
     """The numbers of threads that were found, and the lock of whoever capped them."""
 
     def __init__(self):
-        self.lock, self.found = threading.Lock(), []
+        self.lock, self.setting, self.found = threading.Lock(), threading.Lock(), []
+
+    def cap(self):
+        with self.setting:
+            for library in _libraries():
+                number = library.get_num_threads()
+                if number != 1:
+                    # Noted before it is changed: a fork may come in between.
+                    self.found.append((library, number))
+                    library.set_num_threads(1)
 
     def put_back(self):
-        for library, number in self.found:
-            library.set_num_threads(number)
-            # Or no other thread could ever set OpenBLAS's; older releases let any.
-            getattr(library, "clear_controlling_thread", _nothing)()
+        with self.setting:
+            for library, number in self.found:
+                library.set_num_threads(number)
+                # Or no other thread could ever set OpenBLAS's; older releases let any.
+                getattr(library, "clear_controlling_thread", _nothing)()
 
 
 _cap = _Cap()
@@ -51,12 +61,7 @@ class one_thread:
         self._first = self._cap.lock.acquire(blocking=False)
         if self._first:
             try:
-                for library in _libraries():
-                    number = library.get_num_threads()
-                    if number != 1:
-                        # Noted before it is changed: a fork may come in between.
-                        self._cap.found.append((library, number))
-                        library.set_num_threads(1)
+                self._cap.cap()
             except BaseException:
                 self.__exit__()
                 raise
@@ -78,12 +83,22 @@ def one_openmp_thread():
     return _openmp().limit(limits=1)
 
 
+def _hold():
+    # Libraries set their numbers under a lock, which a child would inherit locked.
+    _cap.setting.acquire()
+
+
+def _let_go():
+    _cap.setting.release()
+
+
 def _start_anew():
     # The thread that would have put the numbers back is not in the child.
     global _cap
+    _cap.setting.release()
     _cap.put_back()
     _cap = _Cap()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_start_anew)
