@@ -8,7 +8,6 @@ import torch
 from .networks import restore
 from .runtime import Runtime, clipped
 
-
 if hasattr(os, "register_at_fork"):
     # OpenMP's threads are not in the child, which would wait for them.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))

@@ -399,12 +399,14 @@ class GPQuerier(_ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble"}, estimator or kernel, default="exact"
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "averaged"}, estimator or kernel, \
+            default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
-        millisecond), or an instance of one of these or of the like; a regressor of scikit-learn
+        millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction"}, default="entropy"
         The entropy of the predicted output, or by how much a measurement lowers the posterior
@@ -492,12 +494,14 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble"}, estimator or kernel, default="exact"
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "averaged"}, estimator or kernel, \
+            default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
-        millisecond), or an instance of one of these or of the like; a regressor of scikit-learn
+        millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction", "random", "min_unsafe"}, default="entropy"
         What to choose among safe candidates by: the entropy of the predicted output, or nothing

@@ -419,8 +419,8 @@ def test_every_task_has_a_suite_of_methods():
     assert set(TASKS.values()) == set(SUITES)
     assert sorted([*SUITES["al"], *SUITES["safe"]]) == sorted(METHODS)
     assert set(METHODS) == set(
-        "asal safe-ensemble safe-gp safe-svgp safe-mgp min-unsafe safe-random "
-        "aal ensemble gp svgp mgp random".split()
+        "asal safe-ensemble safe-averaged safe-gp safe-svgp safe-mgp min-unsafe safe-random "
+        "aal ensemble averaged gp svgp mgp random".split()
     )
 
 

@@ -576,7 +576,7 @@ def test_models_of_a_campaign_are_extended(safe, monkeypatch):
     kind = AmortizedSafeQuerier if safe else AmortizedQuerier
     querier = kind(policy_file(safe), **({"z_scale": "auto"} if safe else {"y_scale": "auto"}))
     querier.fit(X, y, z).query(pool=X + 0.01)
-    monkeypatch.setattr("sklearn_asal.surrogates.ensemble.dtrtri", None)  # nothing works without
+    monkeypatch.setattr("sklearn_asal.surrogates.factors.dtrtri", None)  # nothing works without
     querier.query(pool=X + 0.01, n_queries=3)
     querier.tell([0.5, 0.5], 0.3, 0.5).query(pool=X + 0.01)
 

@@ -527,7 +527,10 @@ def test_torch_is_not_needed(data):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"surrogate": "exakt"}, "one of 'exact', 'sparse', 'mixture', 'ensemble', an estimator"),
+        (
+            {"surrogate": "exakt"},
+            "one of 'exact', 'sparse', 'mixture', 'ensemble', 'averaged', an estimator",
+        ),
         ({"surrogate": ExactGP}, None),
         ({"surrogate": 3}, "surrogate must be one of"),
         (
