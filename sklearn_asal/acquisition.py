@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from ._typing import FloatArray, Surrogate
@@ -210,19 +210,22 @@ def log_gain(gain: FloatArray) -> FloatArray:
     return np.log(np.maximum(gain, _NOTHING))
 
 
-def is_tolerable(p_safe: FloatArray, gamma: float) -> NDArray[np.bool_]:
-    """Which candidates :func:`penalized` is meant for: of a risk of at most six times gamma.
+def required_probability(gamma: float, penalized: bool) -> float:
+    """The probability of being safe that a candidate must have to be taken at all.
 
     Parameters
     ----------
-    p_safe : ndarray of shape (n,)
     gamma : float
+        Tolerated probability of being unsafe.
+    penalized : bool
+        Whether risk has a price, see :func:`penalized`; then up to six times gamma is tolerated,
+        and nothing is ruled out from a gamma of one sixth on.
 
     Returns
     -------
-    bool ndarray of shape (n,)
+    float
     """
-    return 1.0 - p_safe <= _LARGEST_RISK * gamma
+    return max(1.0 - (_LARGEST_RISK if penalized else 1.0) * gamma, 0.0)
 
 
 def possibly_safe(limits: Sequence[Surrogate], reference: FloatArray) -> FloatArray:

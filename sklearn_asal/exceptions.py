@@ -31,7 +31,7 @@ class BudgetExhaustedError(ValueError):
 
 
 class PoolExhaustedError(ValueError):
-    """Every admissible row of a candidate pool has been measured already."""
+    """No row of a candidate pool can be proposed: none is inside the bounds, or all are taken."""
 
 
 class NoSafeCandidateError(ValueError):
@@ -70,16 +70,17 @@ class NoSafeCandidateError(ValueError):
         return (
             f"no candidate is safe with probability {self.required:.4g}{rule}. The least unsafe "
             f"one is x = ({point}), safe with probability {self.probability:.4g}. Measure more "
-            "points known to be safe, check safety_threshold and safe_when, or accept more risk."
+            "points known to be safe, check safety_threshold, safe_when and z_scale, or accept "
+            "more risk."
         )
 
 
 class DataScaleWarning(UserWarning):
-    """Data lie outside the bounds, or far from the scale that a querier works on."""
+    """Data, or the budget, are outside what a querier was made for: bounds, scale, plan."""
 
 
 class SafetyWarning(UserWarning):
-    """Not one of the observations is safe."""
+    """Safety is in doubt: nothing measured or proposed is safe, or the signal says too little."""
 
 
 def warn_user(message, category):

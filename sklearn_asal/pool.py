@@ -349,6 +349,21 @@ class Candidates:
                 return set(), 0
         return set(known._taken), n
 
+    def contradicted(self):
+        """Observations that are told to be of one row, but equal another.
+
+        Returns
+        -------
+        ndarray of int of shape (k,)
+        """
+        if self._told is None:
+            return np.empty(0, dtype=int)
+        told = np.flatnonzero(self._told >= 0)
+        rows, x = self._index.X[self._told[told]], self._X[told]
+        tolerance = _RELATIVE * np.maximum(np.abs(rows), np.abs(x)) + _SMALLEST
+        others = told[(np.abs(rows - x) > tolerance).any(axis=1)]
+        return np.array([i for i in others if self._index.equal(self._X[i])], dtype=int)
+
     @property
     def n_available(self):
         """Number of rows that may still be proposed."""

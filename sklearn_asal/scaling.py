@@ -135,8 +135,9 @@ def is_auto(value):
 def off_scale(unit, values, centre=None):
     """Whether values are far larger or smaller than unit scale.
 
-    Too small is said only of ten or more points that reach over half the domain, unless their
-    values are all the same: points close together may well have equal outputs.
+    Too small is said of five or more distances from ``centre``. Of values about their mean it is
+    said only of ten or more points that reach over half the domain, unless they are all the same:
+    points close together may well have equal outputs.
 
     Parameters
     ----------
@@ -152,11 +153,11 @@ def off_scale(unit, values, centre=None):
     """
     if np.abs(values).max() > _TOO_LARGE:
         return True
-    if len(values) < 10:
+    if len(values) < (10 if centre is None else 5):
         return False
     deviations = values - (values.mean() if centre is None else centre)
     if np.abs(deviations).max() <= _ROUNDING * np.abs(values).max():
         return False  # what is constant has no scale
     if np.vdot(deviations, deviations) >= values.size * _TOO_SMALL**2:
         return False
-    return np.ptp(unit, axis=0).max() >= 0.5
+    return centre is not None or np.ptp(unit, axis=0).max() >= 0.5

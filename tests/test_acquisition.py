@@ -12,12 +12,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn_asal.acquisition import (
     argbest,
     entropy,
-    is_tolerable,
     min_unsafe,
     penalized,
     possibly_safe,
     predicted,
     probability_of_feasibility,
+    required_probability,
     variance_reduction,
 )
 from sklearn_asal.surrogates import EnsembleGP, ExactGP, MixtureGP
@@ -70,10 +70,10 @@ def test_risk_has_a_price():
 
 
 def test_what_is_tolerable():
-    p_safe = np.array([1.0, 0.95, 0.71, 0.69, 0.0])
-    assert is_tolerable(p_safe, 0.05).tolist() == [True, True, True, False, False]
-    assert is_tolerable(p_safe, 0.01).tolist() == [True, True, False, False, False]
-    assert is_tolerable(p_safe, 0.2).all()
+    assert required_probability(0.05, False) == pytest.approx(0.95)
+    assert required_probability(0.05, True) == pytest.approx(0.7)
+    assert required_probability(0.01, True) == pytest.approx(0.94)
+    assert required_probability(0.2, True) == 0.0
 
 
 # ---- probabilities

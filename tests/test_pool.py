@@ -578,3 +578,16 @@ def test_length_names_and_text():
     assert repr(pool) == "CandidatePool(<1 candidates, 2 features>)"
     with pytest.raises(ValueError, match="pool: Expected 2D array"):
         CandidatePool([0.1, 0.2])
+
+
+def test_an_index_that_contradicts_the_inputs_is_told_of():
+    """An index that is off by one; not what differs from all rows, nor what is unknown."""
+    pool = np.array([[0.2, 0.2], [0.4, 0.4], [0.6, 0.6], [0.8, 0.8], [0.5, 0.45]])
+    querier = RandomQuerier(random_state=0).fit([[0.5, 0.5]], [0.0])
+    querier.tell(pool[3], 1.0, index=2)
+    with pytest.warns(UserWarning, match="observation 1 was told to be of row 2 .* another row"):
+        querier.query(pool=pool)
+    querier.fit([[0.5, 0.5]], [0.0]).tell(pool[3] + 0.01, 1.0, index=2)
+    querier.tell(pool[:2], [1.0, 1.0], index=[0, -1])
+    _, rows = querier.query(pool=pool, n_queries=2, return_indices=True)
+    assert sorted(rows) == [3, 4]

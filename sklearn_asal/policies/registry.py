@@ -318,7 +318,7 @@ def load_runtime(name_or_path: StrPath, *, safe: bool) -> tuple["Runtime", dict[
 
 def _of_kind(load, name_or_path, safe):
     path = locate(name_or_path, safe=safe).absolute()
-    loaded, header = load(path, path.stat().st_mtime_ns)
+    loaded, header = load(path, _version(path))
     if loaded.safe != safe:
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
@@ -406,7 +406,7 @@ def resolve(name_or_path: StrPath) -> tuple[StrPath, bool]:
 
 
 @functools.lru_cache(maxsize=16)
-def _runtime(path, mtime):
+def _runtime(path, version):
     header, weights = read_weights(path)
     return _runtime_class(header["architecture"]["kind"])(header["architecture"], weights), header
 
@@ -420,7 +420,7 @@ def _runtime_class(kind):
 
 
 @functools.lru_cache(maxsize=16)
-def _network(path, mtime):
+def _network(path, version):
     import torch
 
     from .networks import restore

@@ -40,11 +40,11 @@ _CENTRAL = 0.2
 _BOLD, _CAREFUL = 0.05, 0.1
 # Of so many nearest rows per candidate, every so many-th is a candidate: neighbours are alike.
 _SPACING = 8
-# Where no row is safe enough, so many times as many nearest rows are looked at,
+# Where no row is safe enough, candidates are spread over so many times as many nearest rows,
 _WIDER = 8
-# up to this number; after that, so many rows from all over the pool.
+# until there are this many; after that, so many rows from all over the pool are compared.
 _FARTHEST, _ALL_OVER = 8192, 2048
-# Of more observations than these, so many nearest ones say what is known of rows near a point.
+# With more observations than these, models of rows near a point use so many nearest ones.
 _MANY, _NEAREST = 512, 256
 
 _ENSEMBLE = 'surrogate="ensemble", acquisition="variance_reduction"'
@@ -241,7 +241,7 @@ class _PolicyQuerier(BaseQuerier):
         if len(positions) == 1 or self.n_candidates == 1:
             return positions[0]
         points = candidates.points[positions]
-        model = self._model_near(point, "lengthscale", history, policy)
+        model = self._model_near(point, "output", history, policy)
         _, std = model.probability_and_std(points, history.pending)
         return positions[argbest(std, points)]
 
@@ -250,7 +250,8 @@ class _PolicyQuerier(BaseQuerier):
         n, m = self.n_candidates, len(candidates)
         # In a line the nearest row will do; in more dimensions there are more to choose from.
         k = min(4 ** (len(point) - 1), n * _SPACING) if n > 1 else 1
-        n = n if n > 1 else _SPACING**2  # the nearest safe one is not to be missed by much
+        # One candidate means the nearest safe row, which is not to be missed by much.
+        n = n if n > 1 else _SPACING**2
         while True:
             yield candidates.nearest(point, k)[:: math.ceil(k / n)]
             if k >= min(m, _FARTHEST):
@@ -272,7 +273,7 @@ class _PolicyQuerier(BaseQuerier):
         return model.fit(observed.X[near], self._values(role, observed)[near])
 
     def _model(self, role, history, policy):
-        """A model of outputs ("lengthscale") or of margins ("safety_lengthscale")."""
+        """A model of outputs ("output") or of worst margins ("margin")."""
         models = history.cache.models
         known = models.get(role)
         if known is None or known[0] is not policy:
@@ -280,12 +281,13 @@ class _PolicyQuerier(BaseQuerier):
         return known[1].update(history.X, self._values(role, history))
 
     def _values(self, role, history):
-        return history.y if role == "lengthscale" else history.worst_margin
+        return history.y if role == "output" else history.worst_margin
 
 
 def _ensemble(role, policy):
     """Gaussian processes that are typical of what a policy was trained on."""
-    return EnsembleGP(getattr(policy, role), policy.noise_std)
+    lengthscale = policy.lengthscale if role == "output" else policy.safety_lengthscale
+    return EnsembleGP(lengthscale, policy.noise_std)
 
 
 class AmortizedQuerier(_PolicyQuerier):
@@ -416,10 +418,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     gamma : float, default=0.05
         With a pool, the tolerated probability that the row taken is measured as unsafe, by an
         ensemble of Gaussian processes (:class:`~sklearn_asal.surrogates.EnsembleGP`) on the
-        margins. Where none of the rows that are compared is safe enough, eight times as many
-        nearest rows are looked at, and so on, at last 2,048 from all over the pool; then the
-        safest of all these is taken, with a warning. 1 rules nothing out. Without a pool it has
-        no effect: the policy was trained to keep its own tolerance.
+        margins. Where none of the rows that are compared is safe enough, as many are compared that
+        are spread over eight times as many nearest rows, and so on, at last 2,048 from all over
+        the pool; then the safest of all these is taken, with a warning. 1 rules nothing out.
+        Without a pool it has no effect: the policy was trained to keep its own tolerance.
     n_candidates : int, default=16
         With a pool, so many rows near to the policy's proposal are compared, and of those that are
         safe enough the one is taken whose margin is least certain. They are spread over the nearest
@@ -523,7 +525,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 
     def _row(self, candidates, point, history, policy):
         """Of the rows near to a proposal, the safe enough one whose margin is least certain."""
-        model, most = self._model_near(point, "safety_lengthscale", history, policy), -1.0
+        model, most = self._model_near(point, "margin", history, policy), -1.0
         for positions in self._rows_near(candidates, point):
             points = candidates.points[positions]
             p_safe, std = model.probability_and_std(points, history.pending)
@@ -537,7 +539,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 most, taken = p_safe[safest], positions[safest]
         warn_user(
             f"no row of the pool near to a proposal is safe with a probability of "
-            f"{1.0 - self.gamma:g} (gamma={self.gamma}); the safest of those near is proposed. If "
+            f"{1.0 - self.gamma:g} (gamma={self.gamma}); the safest that was found is proposed. If "
             "many rows should be safe, z_scale may be too large.",
             SafetyWarning,
         )

@@ -346,7 +346,7 @@ class BaseQuerier(BaseEstimator):
         points : ndarray of shape (n_queries, n_features)
             In the user's units and inside the bounds.
         indices : ndarray of int of shape (n_queries,)
-            Positions of the points in the pool; only with ``return_indices``.
+            Rows of the pool, counted from 0; only with ``return_indices``.
 
         Raises
         ------
@@ -457,6 +457,14 @@ class BaseQuerier(BaseEstimator):
             pool, history.box, X, index, self._pool_weights(n_features), cache.candidates
         )
         cache.candidates = candidates
+        wrong = candidates.contradicted()
+        if len(wrong):
+            warn_user(
+                f"index: observation {wrong[0]} was told to be of row {index[wrong[0]]} of the pool"
+                f"{f', and {len(wrong) - 1} others likewise' if len(wrong) > 1 else ''}, but its "
+                "inputs are those of another row. Rows are counted from 0, by position.",
+                UserWarning,
+            )
         if candidates.n_outside:
             warn_user(
                 f"{candidates.n_outside} of the {len(pool)} rows of the pool lie outside bounds "
@@ -594,7 +602,7 @@ class BaseQuerier(BaseEstimator):
         message = (
             f"y reaches from {values.min():.3g} to {values.max():.3g} after scaling by "
             f"y_loc={self.y_loc} and y_scale={self.y_scale}, but should have about zero mean and "
-            f"unit variance over the domain. Set y_loc and y_scale: these {len(y)} outputs "
+            f"unit variance over the domain. Set y_loc and y_scale: these {len(y)} output(s) "
             f"suggest y_loc={mean:.3g}, y_scale={deviation:.3g}; 'auto' estimates them anew at "
             "each query."
         )
@@ -636,10 +644,10 @@ def _rows_told(index, n):
     if index is None:
         return np.full(n, -1)
     rows = np.atleast_1d(np.asarray(index))
-    if rows.dtype.kind not in "iu" or rows.shape != (n,) or (rows < 0).any():
+    if rows.dtype.kind not in "iu" or rows.shape != (n,) or (rows < -1).any():
         raise ValueError(
             f"index must hold one row of the pool, counted from 0, for each of the {n} "
-            f"observations told; got {index!r}."
+            f"observations told, or -1 where it is unknown; got {index!r}."
         )
     return rows.astype(np.intp)
 

@@ -25,13 +25,13 @@ from ..acquisition import (
     Report,
     argbest,
     entropy,
-    is_tolerable,
     log_gain,
     min_unsafe,
     penalized,
     possibly_safe,
     predicted,
     probability_of_feasibility,
+    required_probability,
     variance_reduction,
 )
 from ..box import Box
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 
 # Points whose posterior variance "variance_reduction" lowers.
 _N_REFERENCE = 512
-# Candidates, where the number is not stated: all that is asked of an ensemble costs little, but
-# it is meant for a control loop.
+# Default number of candidates; fewer where nothing is fitted, to keep a query near a millisecond.
 _N_CANDIDATES, _N_OF_ENSEMBLE = 5000, 256
 # Points that "random" asks at once whether they are safe; mostly the first of them will do.
 _ASKED = 4096
@@ -170,7 +169,7 @@ class _ModelQuerier(BaseQuerier):
         points : ndarray of shape (n_queries, n_features)
             In the user's units and inside the bounds.
         indices : ndarray of int of shape (n_queries,)
-            Positions of the points in the pool; only with ``return_indices``.
+            Rows of the pool, counted from 0; only with ``return_indices``.
         report : Report
             Only with ``return_report``.
 
@@ -334,10 +333,10 @@ class _ModelQuerier(BaseQuerier):
                     chosen = point if positions is None else positions[safest]
         if self.on_no_safe == "least_unsafe":
             return chosen
-        raise NoSafeCandidateError(point, float(least), 1.0 - self.gamma)
+        raise NoSafeCandidateError(point, float(least), self._required())
 
     def _candidate_sets(self, history, candidates, rng):
-        """Positions (None without a pool) and points; another set if nothing there is safe."""
+        """Yield candidates until some are safe: positions (None without a pool) and points."""
         is_ensemble = self._is_incremental()
         n = self.n_candidates or (_N_OF_ENSEMBLE if is_ensemble else _N_CANDIDATES)
         if candidates is None:
@@ -362,19 +361,21 @@ class _ModelQuerier(BaseQuerier):
     def _best_of(self, points, history, candidates, limits, rng):
         """Index of the best candidate, None if none may be taken; probabilities to be safe."""
         if self.acquisition == "random":
-            return _any_safe(limits, points, 1.0 - self.gamma, rng)
+            return _any_safe(limits, points, self._required(), rng)
         p_safe = probability_of_feasibility(limits, points) if limits else None
         eligible = np.arange(len(points))
         if limits and self.acquisition != "min_unsafe":
-            soft = self.acquisition == "variance_reduction"
-            tolerable = is_tolerable(p_safe, self.gamma) if soft else p_safe >= 1.0 - self.gamma
-            eligible = np.flatnonzero(tolerable)
+            eligible = np.flatnonzero(p_safe >= self._required())
             if not len(eligible):
                 return None, p_safe
         some = points[eligible]
         safe = None if p_safe is None else p_safe[eligible]
         score = self._score(some, safe, history, candidates, limits)
         return eligible[argbest(score, some)], p_safe
+
+    def _required(self):
+        """The probability of being safe that a candidate must have."""
+        return required_probability(self.gamma, self.acquisition == "variance_reduction")
 
     def _score(self, points, p_safe, history, candidates, limits):
         if self.acquisition == "variance_reduction":
@@ -406,14 +407,15 @@ class GPQuerier(_ModelQuerier):
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
         millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
-        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these or of the like; a regressor of scikit-learn
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
+        or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction"}, default="entropy"
         The entropy of the predicted output, or by how much a measurement lowers the posterior
         variance on average over the bounds or the pool.
     n_candidates : int, default=None
-        Number of random points compared when there is no pool; of the ensemble, of rows of a
-        pool, too. None means 5,000, and 256 of the ensemble.
+        Number of random points compared when there is no pool; where nothing is fitted, of rows
+        of a pool, too. None means 5,000, and 256 where nothing is fitted.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -489,8 +491,8 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
 
     Each query fits one surrogate to the outputs and one to the margin of each
     limit, and proposes the best candidate that is safe with probability
-    ``1 - gamma`` or more (eq-safe_al). The probability is the model's: it is as
-    good as the model, and no guarantee.
+    ``1 - gamma`` or more (eq-safe_al); two acquisitions weigh risk in another way. The
+    probability is the model's: it is as good as the model, and no guarantee.
 
     Parameters
     ----------
@@ -501,7 +503,8 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
         millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
-        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these or of the like; a regressor of scikit-learn
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
+        or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction", "random", "min_unsafe"}, default="entropy"
         What to choose among safe candidates by: the entropy of the predicted output, or nothing
@@ -512,11 +515,13 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         all candidates (eq-acq_minunsafe); ``gamma`` is then the probability below which safer is
         no better, and nothing is ruled out.
     n_candidates : int, default=None
-        Number of random points compared when there is no pool; of the ensemble, of rows of a
-        pool, too. None means 5,000, and 256 of the ensemble. If none of them is safe, as many
-        points between these and the observations are tried; of a pool, eight times as many rows.
+        Number of random points compared when there is no pool; where nothing is fitted, of rows
+        of a pool, too. None means 5,000, and 256 where nothing is fitted. If none of them is safe,
+        as many points between these and the observations are tried; of a pool, eight times as many
+        rows.
     gamma : float, default=0.05
-        Tolerated probability that a query is unsafe.
+        Tolerated probability that a query is unsafe, see ``acquisition``. With
+        "variance_reduction" nothing is ruled out from one sixth on.
     on_no_safe : {"raise", "least_unsafe"}, default="raise"
         If no candidate is safe enough, raise an error that names the least
         unsafe one, or propose that one.

@@ -43,7 +43,7 @@ class Cache:
         To be held while observations are added.
     lock : Lock
         To be held while anything below is extended and used.
-    history : tuple (key, box, History) or None
+    history : tuple (key, X, y, History) or None
         The campaign's observations at unit scale.
     policy : tuple or None
         The policy in use, with what it was chosen by.
@@ -51,7 +51,7 @@ class Cache:
         The policy's KV cache.
     attended : tuple (History, ndarray) or None
         The observations last asked about, and their tokens.
-    models : dict of str to surrogate
+    models : dict of str to tuple (key, surrogate)
         Models that are extended observation by observation.
     candidates : Candidates or None
         Those of the last query with a pool.

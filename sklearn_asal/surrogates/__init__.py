@@ -17,7 +17,13 @@ included. The same data have to give the same model. Optional methods are
     As ``fit``, but quick where the data begin with those of the call before; the querier keeps
     the model between queries, then.
 ``variance_reduction(X, reference, weights)`` and ``probability_at(reference)``
-    Quicker ways to what follows from ``covariance`` and ``predict``.
+    Quicker ways to what follows from ``covariance`` and ``predict``; the first is the weighted sum
+    of the reductions.
+``zero_mean``
+    A parameter that queriers set to True in models of safety margins: far from data a margin is
+    as likely to be negative as positive.
+``scale_free``
+    An attribute that is True where values need not be near unit scale.
 
 ``ExactGP``, ``SparseGP`` and ``MixtureGP`` have the first three. ``RegressorSurrogate`` and
 ``GPyTorchSurrogate`` make surrogates of models of other packages, and ``as_surrogate`` of

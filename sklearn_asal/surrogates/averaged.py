@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtr
 from scipy.stats import qmc
 
@@ -25,10 +26,10 @@ _ROUNDING = 64 * np.finfo(np.float64).eps
 class AveragedGP(EnsembleGP):
     """Gaussian processes averaged over lengthscales and noises by their evidence.
 
-    The scale and the mean of the values are integrated out, so that predictions are Student t and
-    units are of no consequence: neither a scale nor a lengthscale has to be stated, and none is
-    fitted. Each member has a lengthscale for each feature and a noise, spread over wide ranges by
-    a Sobol sequence; Bayes' rule weighs them, and at most twelve are kept. No single member
+    The scale and the mean of the values are integrated out, so that predictions are Student t
+    and units are of no consequence: neither a scale nor a lengthscale has to be stated, and none
+    is fitted. Each member has a lengthscale for each feature and a noise, spread over wide ranges
+    by a Sobol sequence; Bayes' rule weighs them, and at most twelve are kept. No single member
     decides, so that short lengthscales stay possible until the data rule them out.
 
     Parameters
@@ -41,8 +42,8 @@ class AveragedGP(EnsembleGP):
         Noise standard deviations, in units of the signal's.
     zero_mean : bool, default=False
         Whether the mean is zero, with an inverse gamma prior on the variance, as queriers set it
-        for safety margins: the limit is the zero, and far from data the probability of being safe
-        returns to one half. Otherwise a constant mean has a flat prior, and the variance a
+        for safety margins: the limit is the zero, and far from data the probability of being
+        safe returns to one half. Otherwise a constant mean has a flat prior, and the variance a
         prior of ``1 / variance``.
 
     Attributes
@@ -84,7 +85,7 @@ class AveragedGP(EnsembleGP):
         self.zero_mean = zero_mean
 
     @own_settings()
-    def predict_members(self, X):
+    def predict_members(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Location and scale of a measurement for each member, noise included.
 
         Parameters
@@ -100,7 +101,7 @@ class AveragedGP(EnsembleGP):
         members = np.arange(len(self._kept))
         return self._student(self._factors.whitened(X, self._kept, np.float32), members)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of a measurement by the mixture, noise included.
 
         Parameters

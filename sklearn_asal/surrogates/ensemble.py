@@ -197,8 +197,10 @@ class EnsembleGP(BaseEstimator):
         std : ndarray of shape (m,)
             Of a measurement, once all that is pending is measured.
         """
-        self.condition(np.vstack([self.X_, pending]), None)
-        V, n = self._whitened(X, np.arange(len(self._kept)), np.float64), len(self.X_)
+        factors, n = self._factors, len(self.X_)
+        if len(pending):
+            factors = factors.of(np.vstack([self.X_, pending]))
+        V = factors.whitened(X, self._kept, np.float64)
         means, noise = np.einsum("pn,pnm->pm", self._alpha, V[:, :n]), self._noise[:, None]
         weights, variances = self.member_weights_, self._variances(V[:, :n]) + noise
         probability = weights @ ndtr(means / np.sqrt(variances))
@@ -289,6 +291,11 @@ class EnsembleGP(BaseEstimator):
         lengthscale = self.lengthscale
         if lengthscale is None:
             lengthscale = _LENGTHSCALE * np.sqrt(n_features / 2)
+        if np.shape(lengthscale) not in ((), (n_features,)):
+            raise ValueError(
+                f"lengthscale must be a number or have one for each of the {n_features} features, "
+                f"got shape {np.shape(lengthscale)}."
+            )
         lengthscale = np.broadcast_to(np.asarray(lengthscale, dtype=np.float64), n_features)
         noises = np.atleast_1d(np.asarray(self.noise_std, dtype=np.float64))
         for name, values in (("lengthscale", lengthscale), ("noise_std", noises)):

@@ -548,7 +548,7 @@ def test_rows_from_all_over_the_pool_may_be_taken():
     spent = Candidates(pool, box, X).points[all_over]
     X, y, z = np.vstack([X, spent]), np.append(y, np.zeros(2048)), np.append(z, np.zeros(2048))
     querier = AmortizedSafeQuerier(policy_file(True), gamma=1e-9)
-    with pytest.warns(SafetyWarning, match="the safest of those near"):
+    with pytest.warns(SafetyWarning, match="the safest that was found"):
         point = querier.query(X, y, z, pool=pool, budget=5)
     assert not (spent == point).all(axis=1).any()
 

@@ -22,6 +22,7 @@ from sklearn_asal import (
     GPSafeQuerier,
     NoSafeCandidateError,
     PoolExhaustedError,
+    SafetyWarning,
 )
 from sklearn_asal.surrogates import EnsembleGP, ExactGP, MixtureGP, SparseGP
 
@@ -792,3 +793,24 @@ def test_a_campaign_of_the_ensemble_is_safe_and_learns():
         assert np.mean(querier.z_ >= 0) >= 0.8
         assert querier.z_.min() > -0.3
         assert errors[-1] < 0.25 * errors[0]
+
+
+@pytest.mark.parametrize("surrogate", ["ensemble", "averaged"])
+def test_noise_free_campaigns_go_all_over_the_bounds(surrogate):
+    """Gains get ever smaller, and must not tie for that."""
+    querier = GPQuerier(surrogate, acquisition="variance_reduction", random_state=0)
+    querier.fit([[0.5]], np.sin([3.0]))
+    for _ in range(60):
+        x = querier.query()
+        querier.tell(x, np.sin(6 * x[:, 0]))
+    assert np.histogram(querier.X_, bins=10, range=(0, 1))[0].max() <= 18
+
+
+def test_the_error_names_the_bound_that_was_used():
+    """Risk with a price is tolerated up to six times gamma."""
+    X, y = [[0.5, 0.5], [0.52, 0.5]], [0.1, 0.2]
+    for acquisition, required in (("entropy", 0.95), ("variance_reduction", 0.7)):
+        querier = GPSafeQuerier("ensemble", acquisition=acquisition, random_state=0)
+        with pytest.warns(SafetyWarning), pytest.raises(NoSafeCandidateError) as error:
+            querier.query(X, y, [-1.0, -1.1])
+        assert error.value.required == pytest.approx(required)

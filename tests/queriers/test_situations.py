@@ -1430,7 +1430,7 @@ def test_what_is_known_from_the_query_before_changes_nothing(steps):
 
 @pytest.mark.parametrize(
     "index",
-    [1.0, "1", True, -1, [0, 1], [[0]], [], [None], np.nan, [1.5], np.array(["a"]), -(10**30)],
+    [1.0, "1", True, -2, [0, 1], [[0]], [], [None], np.nan, [1.5], np.array(["a"]), -(10**30)],
     ids=str,
 )
 def test_numbers_that_are_none_of_a_row(make, index):
