@@ -111,10 +111,12 @@ def unit_distance(values, loc, scale):
     -------
     ndarray of the same shape
     """
+    ratio = bounded_ratio(values, loc, scale)
+    if isinstance(loc, float) and loc == 0.0:
+        return ratio  # nothing is subtracted, so nothing is rounded
     with np.errstate(over="ignore", under="ignore"):
         apart = np.abs(values - loc).max(axis=0)
         apart = apart > _ROUNDING * np.maximum(np.abs(values).max(axis=0), np.abs(loc))
-    ratio = bounded_ratio(values, loc, scale)
     return ratio if apart.all() else np.where(apart, ratio, 0.0)
 
 
@@ -156,8 +158,8 @@ def off_scale(unit, values, centre=None):
     if len(values) < (10 if centre is None else 5):
         return False
     deviations = values - (values.mean() if centre is None else centre)
+    if np.vdot(deviations, deviations) >= values.size * _TOO_SMALL**2:  # the usual
+        return False
     if np.abs(deviations).max() <= _ROUNDING * np.abs(values).max():
         return False  # what is constant has no scale
-    if np.vdot(deviations, deviations) >= values.size * _TOO_SMALL**2:
-        return False
     return centre is not None or np.ptp(unit, axis=0).max() >= 0.5

@@ -400,8 +400,9 @@ class BaseQuerier(BaseEstimator):
                     self,
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
                 )
-            X_ = self.X_
-            y_, z_ = (_first(part, len(X_)) for part in (self.y_, self.z_))
+            X_, y_, z_ = self.X_, self.y_, self.z_
+            if not len(y_) == len(X_) == len(X_ if z_ is None else z_):  # another thread tells
+                y_, z_ = _first(y_, len(X_)), _first(z_, len(X_))
             return True, (X_, y_, z_)
         if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
             raise ValueError(
