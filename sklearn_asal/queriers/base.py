@@ -178,7 +178,7 @@ class BaseQuerier(BaseEstimator):
             whole(self.budget, "budget", min_val=1)
         self._seed(X_)
         self._check_setup(X_.shape[1])
-        data = X_, y_, self._measurements(y_, z_)
+        data = X_, y_, self._safety_signal(y_, z_)
         self._warn(data)
         names = column_names(X)
         if names is not None:
@@ -247,7 +247,7 @@ class BaseQuerier(BaseEstimator):
         if self._has_z:
             self._check_limits(z_)
         index_ = _rows_told(index, len(x_))
-        new = x_, y_, self._measurements(y_, z_)
+        new = x_, y_, self._safety_signal(y_, z_)
         with self._campaign_cache().telling:
             old = self.X_, self.y_, self.z_
             data = tuple(
@@ -412,7 +412,7 @@ class BaseQuerier(BaseEstimator):
         self._check_limit_names(z)
         X_, y_, z_ = observations(X, y, z)
         self._check_features(X, X_, "X", getattr(self, "n_features_in_", None))
-        return False, (X_, y_, self._measurements(y_, z_))
+        return False, (X_, y_, self._safety_signal(y_, z_))
 
     def _check_features(self, data, array, name, expected):
         """Compare number and, where both sides have them, names of features with those of fit."""
@@ -546,7 +546,7 @@ class BaseQuerier(BaseEstimator):
                 "each has its own limit."
             )
 
-    def _measurements(self, y, z):
+    def _safety_signal(self, y, z):
         """The safety measurements that a missing ``z`` stands for."""
         return z
 
@@ -683,7 +683,7 @@ class SafeQuerierMixin:
         boolean = () if z is None or z.dtype == np.float64 else boolean_limits(z)
         return safety_rule(self.safety_threshold, self.safe_when, boolean)
 
-    def _measurements(self, y, z):
+    def _safety_signal(self, y, z):
         return y if z is None else z
 
     def _margins(self, z):

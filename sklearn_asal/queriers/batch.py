@@ -124,7 +124,7 @@ def _validated(querier, histories, budgets):
     else:
         X, y, *z = joined
         lengths = np.fromiter((len(history[1]) for history in histories), int)
-        z = querier._measurements(y, z[0] if z else None) if querier._safe else None
+        z = querier._safety_signal(y, z[0] if z else None) if querier._safe else None
         together = [X, y, z]
     return together, lengths, left
 

@@ -174,7 +174,7 @@ class EnsembleGP(BaseEstimator):
         check_is_fitted(self, "X_")
         X = check_rows(self, X, "X", self.X_.shape[1])
         V = self._whitened(X, np.arange(len(self._kept)), np.float64)
-        means = np.einsum("pn,pnm->pm", self._alpha, V[:, : len(self.X_)])
+        means = self._means(V, slice(None))
         return means, np.sqrt(self._variances(V) + self._noise[:, None])
 
     @own_settings()
@@ -201,7 +201,7 @@ class EnsembleGP(BaseEstimator):
         if len(pending):
             factors = factors.of(np.vstack([self.X_, pending]))
         V = factors.whitened(X, self._kept, np.float64)
-        means, noise = np.einsum("pn,pnm->pm", self._alpha, V[:, :n]), self._noise[:, None]
+        means, noise = self._means(V, slice(None)), self._noise[:, None]
         weights, variances = self.member_weights_, self._variances(V[:, :n]) + noise
         probability = weights @ ndtr(means / np.sqrt(variances))
         if len(pending):
@@ -227,7 +227,7 @@ class EnsembleGP(BaseEstimator):
         weights = self.member_weights_
         kept = np.flatnonzero(weights > _LITTLE * weights.max())
         V = self._whitened(np.asarray(X, dtype=np.float64), kept, np.float32)
-        means = np.einsum("pn,pnm->pm", self._alpha[kept].astype(np.float32), V[:, : len(self.X_)])
+        means = self._means(V, kept)
         stds = np.sqrt(self._variances(V) + self._noise[kept, None])
         return weights[kept] @ ndtr(means / stds) / weights[kept].sum()
 
@@ -325,6 +325,11 @@ class EnsembleGP(BaseEstimator):
     def _whitened(self, X, members, dtype):
         """Covariances of some members with points, whitened, ``(n_members, n_expected, m)``."""
         return self._expected.whitened(X, self._kept[members], dtype)
+
+    def _means(self, V, members):
+        """Of some members; pending inputs, the last ones in ``V``, have no part in them."""
+        alpha = self._alpha[members].astype(V.dtype, copy=False)
+        return np.einsum("pn,pnm->pm", alpha, V[:, : len(self.X_)])
 
     def _variances(self, V):
         # Rounding may take away a little more than there is.
