@@ -2,44 +2,15 @@
 
 import contextlib
 import datetime
-import functools
 import math
 import re
-from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_scalar
 
-# What users set with np.seterr must not change an answer.
-_ERRORS: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _DATES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def numpy_defaults(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorator: NumPy handles floating-point errors as it does by default.
-
-    Parameters
-    ----------
-    method : callable
-
-    Returns
-    -------
-    callable
-    """
-
-    # Not a decorator of NumPy's, whose frame would end the search for the user's line in warnings.
-    @functools.wraps(method)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        with np.errstate(**_ERRORS):
-            return method(*args, **kwargs)
-
-    return wrapped
 
 
 def column_names(data):

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+from sklearn_asal.settings import numpy_defaults
 from sklearn_asal.validation import (
     as_rows,
     check_feature_names,
     column_names,
     finite_array,
     finite_number,
-    numpy_defaults,
     observations,
     safety_signals,
     whole,

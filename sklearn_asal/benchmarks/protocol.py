@@ -12,7 +12,7 @@ from sklearn.utils import check_scalar
 
 from .. import NoSafeCandidateError
 from ..limits import safety_margins
-from ..validation import numpy_defaults
+from ..settings import numpy_defaults
 from .tasks import Task, get_task
 
 # The likelihood of few points has several maxima; the best of three searches is taken.

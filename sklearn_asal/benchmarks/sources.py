@@ -14,7 +14,8 @@ from .._typing import Bounds, FloatArray, Sides, Thresholds
 from ..box import Box
 from ..datasets import Function, sample_fluid_trajectories
 from ..limits import safety_margins
-from ..validation import finite_number, numpy_defaults, observations
+from ..settings import numpy_defaults
+from ..validation import finite_number, observations
 
 # Half the side of the centre box of the paper, as a fraction of the bounds.
 _CENTRE = 0.1

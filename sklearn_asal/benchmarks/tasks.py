@@ -27,7 +27,8 @@ from ..datasets import (
     sinus,
     townsend,
 )
-from ..validation import as_rows, finite_array, finite_number, numpy_defaults, observations
+from ..settings import numpy_defaults
+from ..validation import as_rows, finite_array, finite_number, observations
 from .sources import FunctionSource, TableSource, TrajectorySource
 
 _POOL_SIZE = 1_000_000

@@ -14,7 +14,8 @@ from sklearn.utils import check_scalar
 from .._typing import FloatArray, RandomState
 from ..box import Box
 from ..limits import safety_margins
-from ..validation import finite_array, finite_number, numpy_defaults, safety_signals
+from ..settings import numpy_defaults
+from ..validation import finite_array, finite_number, safety_signals
 from ._random import generator
 
 #: The centre box C of the paper, as a fraction of every side of the box.

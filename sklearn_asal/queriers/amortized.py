@@ -27,7 +27,7 @@ from ..exceptions import DataScaleWarning, SafetyWarning, warn_user
 from ..policies import registry
 from ..policies.runtime import LARGEST, Tokens, told_budget
 from ..surrogates import EnsembleGP
-from ..surrogates.threads import one_thread
+from ..threads import one_thread
 from ..validation import whole
 from .base import BaseQuerier, SafeQuerierMixin
 from .batch import propose_many

@@ -30,14 +30,8 @@ from ..limits import (
 )
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
-from ..validation import (
-    as_rows,
-    check_feature_names,
-    column_names,
-    numpy_defaults,
-    observations,
-    whole,
-)
+from ..settings import numpy_defaults
+from ..validation import as_rows, check_feature_names, column_names, observations, whole
 from .history import Cache, History
 
 # The parameters that scaling depends on.

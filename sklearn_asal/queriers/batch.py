@@ -11,8 +11,9 @@ from ..exceptions import SafetyWarning, warn_user
 from ..limits import boolean_limits
 from ..policies.runtime import LARGEST, told_budget
 from ..scaling import is_auto
-from ..surrogates.threads import one_thread
-from ..validation import column_names, numpy_defaults
+from ..settings import numpy_defaults
+from ..threads import one_thread
+from ..validation import column_names
 from .history import SAME, Cache, History, unrepeated
 
 

@@ -39,9 +39,10 @@ from ..exceptions import NoSafeCandidateError
 from ..limits import boolean_limits, margin_scales
 from ..pool import CandidatePool, sobol
 from ..scaling import is_auto, moments
+from ..settings import numpy_defaults
 from ..surrogates import SURROGATES, as_surrogate
-from ..surrogates.threads import one_thread
-from ..validation import as_rows, finite_array, numpy_defaults
+from ..threads import one_thread
+from ..validation import as_rows, finite_array
 from .base import BaseQuerier, SafeQuerierMixin
 
 if TYPE_CHECKING:

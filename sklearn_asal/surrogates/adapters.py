@@ -16,11 +16,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray, Surrogate
+from ..settings import own_settings
 from .averaged import AveragedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
-from .settings import own_settings
 from .sparse import SparseGP
 from .validation import SMALLEST, check_data, check_rows
 

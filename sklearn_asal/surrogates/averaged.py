@@ -8,9 +8,9 @@ from scipy.special import stdtr
 from scipy.stats import qmc
 
 from .._typing import FloatArray
+from ..settings import own_settings
 from .ensemble import EnsembleGP
 from .factors import rbf_single
-from .settings import own_settings
 from .validation import check_rows
 
 # Of so many sets of hyperparameters one has the same lengthscale for all features.

@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray
+from ..settings import own_settings
 from .factors import InverseFactors, ReferenceSet, rbf_single
-from .settings import own_settings
 from .validation import check_data, check_rows
 
 # Lengthscales are the typical one times these, each twice the one before.

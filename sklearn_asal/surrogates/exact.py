@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 
+from ..settings import own_settings
 from .expansion import Expansion
 from .kernels import squared_differences
 from .likelihood import (
@@ -16,7 +17,6 @@ from .likelihood import (
     maximise,
     with_prior,
 )
-from .settings import own_settings
 from .validation import check_data
 
 

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray
+from ..settings import own_settings
 from .kernels import rbf
-from .settings import own_settings
 from .validation import check_data, check_rows
 
 # Rows predicted at a time: their kernel with 100 centres fits in a core's cache.

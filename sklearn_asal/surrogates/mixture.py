@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
+from ..settings import own_settings
 from .exact import ExactGP
 from .kernels import squared_differences
 from .likelihood import Prior, exact_likelihood, with_prior
-from .settings import own_settings
 from .validation import check_data
 
 _DECAY, _DECAY_SQUARE, _TINY = 0.9, 0.999, 1e-8

@@ -8,6 +8,8 @@ from scipy.linalg import lapack
 from sklearn.cluster import KMeans
 from sklearn.utils import check_scalar
 
+from ..settings import own_settings
+from ..threads import one_openmp_thread
 from .expansion import Expansion
 from .kernels import squared_differences
 from .likelihood import (
@@ -18,8 +20,6 @@ from .likelihood import (
     sparse_bound,
     with_prior,
 )
-from .settings import own_settings
-from .threads import one_openmp_thread
 from .validation import check_data
 
 # Distance, as a share of the spread of the inputs, below which rows count as equal.

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklearn_asal.surrogates import threads
-from sklearn_asal.surrogates.threads import one_openmp_thread, one_thread
+from sklearn_asal import threads
+from sklearn_asal.threads import one_openmp_thread, one_thread
 
 
 def numbers(user_api="blas"):
@@ -101,7 +101,7 @@ FORK = """
 import os, threading
 import numpy as np
 from threadpoolctl import ThreadpoolController, threadpool_info
-from sklearn_asal.surrogates.threads import one_thread
+from sklearn_asal.threads import one_thread
 
 def numbers():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}

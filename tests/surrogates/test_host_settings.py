@@ -13,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from threadpoolctl import threadpool_limits
 
+from sklearn_asal.settings import own_settings
 from sklearn_asal.surrogates import (
     ExactGP,
     GPyTorchSurrogate,
@@ -20,7 +21,6 @@ from sklearn_asal.surrogates import (
     RegressorSurrogate,
     SparseGP,
 )
-from sklearn_asal.surrogates.settings import own_settings
 
 KERNEL = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
 MODELS = {
