@@ -22,9 +22,10 @@ _NOTES = (
     "0.95 on every task.",
 )
 # Strong ones first, then their pale sisters.
-_COLOURS = [f"C{i}" for i in range(10)] + ["#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5"]
+_COLOURS = [f"C{i}" for i in range(10)]
+_COLOURS += ["#aec7e8", "#ffbb78", "#98df8a", "#ff9896", "#c5b0d5", "#c49c94", "#f7b6d2", "#dbdb8d"]
 # No two methods of one suite share these; more and more gaps.
-_DASHES = [(), (10, 2), (6, 2), (6, 2, 1.5, 2), (3, 3), (2, 4), (1, 2), (1, 5)]
+_DASHES = [(), (10, 2), (6, 2), (6, 2, 1.5, 2), (3, 3), (2, 4), (1, 2), (1, 5), (1, 9)]
 _MARKERS = "os^DvP<X>*phd8H"
 _STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em}"
@@ -153,6 +154,7 @@ def _style(method, place):
     return {
         "color": _COLOURS[place % len(_COLOURS)],
         "ls": (0, _DASHES[rank]),
+        "lw": 1.5 if rank else 3.0,  # the lowest one has no gaps, but edges
         "marker": _MARKERS[place % len(_MARKERS)],
         # What leaves more gaps goes on top of what leaves fewer.
         "zorder": 2 + rank / len(_DASHES),

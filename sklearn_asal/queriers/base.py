@@ -619,7 +619,8 @@ class BaseQuerier(BaseEstimator):
             warn_user(message, category)
 
     def __getstate__(self):
-        state = super().__getstate__()
+        # A copy: what is popped is the pickle's, not the querier's, which others may be using.
+        state = dict(super().__getstate__())
         state.pop("_cache", None)
         return state
 

@@ -14,7 +14,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from sklearn_asal.surrogates import SURROGATES, EnsembleGP, ExactGP, MixtureGP, SparseGP
+from sklearn_asal.surrogates import (
+    SURROGATES,
+    AveragedGP,
+    EnsembleGP,
+    ExactGP,
+    MixtureGP,
+    SparseGP,
+)
 from sklearn_asal.surrogates.likelihood import Prior
 from sklearn_asal.surrogates.sparse import cluster_centres
 from sklearn_asal.surrogates.validation import check_data
@@ -433,4 +440,5 @@ def test_names():
         "sparse": SparseGP,
         "mixture": MixtureGP,
         "ensemble": EnsembleGP,
+        "averaged": AveragedGP,
     }
