@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import zlib
+from numbers import Integral
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -585,8 +586,10 @@ class BaseQuerier(BaseEstimator):
             return zlib.crc32(np.sort(X, axis=None).tobytes())
         if isinstance(state, np.random.Generator):
             return int(copy.deepcopy(state).integers(2**31))
-        # A module stands for the global generator, and cannot be copied itself.
-        return int(copy.deepcopy(check_random_state(state)).randint(2**31 - 1))
+        rng = check_random_state(state)
+        if not isinstance(state, Integral):  # which makes a generator of its own
+            rng = copy.deepcopy(rng)
+        return int(rng.randint(2**31 - 1))
 
     def _complaints(self, data, history):
         """What is odd about the data: ``{parameter to blame: (category, message)}``."""
