@@ -244,11 +244,14 @@ class PoolIndex:
         if not found:
             return []
         found = np.array(found)
-        values = self.X[self.rows[found]]
-        tolerance = _RELATIVE * np.maximum(np.abs(values), np.abs(x)) + _SMALLEST
-        found = found[(np.abs(values - x) <= tolerance).all(axis=1)]
+        found = found[_equal_in_float32(self.X[self.rows[found]], x).all(axis=1)]
         distance = np.linalg.norm((self.points[found] - point) * self.weights, axis=1)
         return found[np.lexsort((self.rank[found], distance))].tolist()
+
+
+def _equal_in_float32(A, B):
+    """Which numbers are equal up to the rounding of single precision."""
+    return np.abs(A - B) <= _RELATIVE * np.maximum(np.abs(A), np.abs(B)) + _SMALLEST
 
 
 def _lexicographic(X):
@@ -359,9 +362,8 @@ class Candidates:
         if self._told is None:
             return np.empty(0, dtype=int)
         told = np.flatnonzero(self._told >= 0)
-        rows, x = self._index.X[self._told[told]], self._X[told]
-        tolerance = _RELATIVE * np.maximum(np.abs(rows), np.abs(x)) + _SMALLEST
-        others = told[(np.abs(rows - x) > tolerance).any(axis=1)]
+        equal = _equal_in_float32(self._index.X[self._told[told]], self._X[told])
+        others = told[~equal.all(axis=1)]
         return np.array([i for i in others if self._index.equal(self._X[i])], dtype=int)
 
     @property
@@ -446,9 +448,7 @@ class Candidates:
         if few and self._taken is None and not self._proposed and self._told is None:
             # Rows that no observation equals in the first feature need no search.
             values = self._index.X[self._index.rows[positions], 0]
-            observed = self._X[:, :1]
-            tolerance = _RELATIVE * np.maximum(np.abs(values), np.abs(observed)) + _SMALLEST
-            if not (np.abs(values - observed) <= tolerance).any():
+            if not _equal_in_float32(values, self._X[:, :1]).any():
                 return np.ones(len(positions), dtype=bool)
         taken = self.taken
         return np.array([i not in taken for i in positions.tolist()], dtype=bool)

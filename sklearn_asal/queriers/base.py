@@ -249,11 +249,12 @@ class BaseQuerier(BaseEstimator):
                 None if had is None else np.concatenate([had, add])
                 for had, add in zip(old, new, strict=True)
             )
+            history = self._history(True, data)
             # Before anything changes: a warning may be turned into an error.
-            self._warn(data, known=len(self.X_))
+            self._warn(data, known=len(self.X_), history=history)
             self._keep(np.concatenate([self.index_, index_]), *data)
             self.n_told_ += len(x_)
-            self._prepare(self._history(True, data))
+            self._prepare(history)
         return self
 
     def _keep(self, index, X, y, z):
@@ -438,13 +439,7 @@ class BaseQuerier(BaseEstimator):
     def _candidates(self, pool, X, history):
         """Rows of a pool that a query may choose from."""
         n_features = X.shape[1]
-        if pool.X.shape[1] != n_features:
-            raise ValueError(
-                f"pool has {pool.X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{n_features} features as input."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        check_feature_names(pool, "pool", names)
+        self._check_features(pool, pool.X, "pool", n_features)
         cache, index = history.cache, None
         if cache is self._campaign_cache():
             index = _first(self.index_, len(X))

@@ -97,7 +97,9 @@ def _move_repeated(points, scaled, lengths, starts):
     near = (np.abs(scaled.X - points[owner]) <= SAME).all(axis=1)
     for i in np.unique(owner[near]):
         part = slice(starts[i], starts[i + 1])
-        history = replace(scaled, X=scaled.X[part], y=scaled.y[part], n_observed=lengths[i])
+        history = replace(
+            scaled, X=scaled.X[part], y=scaled.y[part], margin=None, n_observed=lengths[i]
+        )
         points[i] = unrepeated(points[i], history)
 
 

@@ -255,13 +255,13 @@ class _ModelQuerier(BaseQuerier):
                 f"acquisition must be one of {', '.join(map(repr, self._acquisitions))}, got "
                 f"{self.acquisition!r}."
             )
-        if self.acquisition == "variance_reduction" and not hasattr(surrogate, "covariance"):
-            if not hasattr(surrogate, "variance_reduction"):
-                raise ValueError(
-                    "acquisition='variance_reduction' needs a surrogate with a method "
-                    f"covariance(A, B), which {surrogate!r} lacks; choose another "
-                    f"acquisition, or as surrogate {', '.join(map(repr, SURROGATES))}."
-                )
+        able = hasattr(surrogate, "covariance") or hasattr(surrogate, "variance_reduction")
+        if self.acquisition == "variance_reduction" and not able:
+            raise ValueError(
+                "acquisition='variance_reduction' needs a surrogate with a method "
+                f"covariance(A, B), which {surrogate!r} lacks; choose another "
+                f"acquisition, or as surrogate {', '.join(map(repr, SURROGATES))}."
+            )
         if self.n_candidates is not None:
             check_scalar(self.n_candidates, "n_candidates", Integral, min_val=1)
 
