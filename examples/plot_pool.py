@@ -3,14 +3,11 @@ Only some points can be measured
 ================================
 
 Archives, fixed test plans and machines with discrete settings offer a finite set of candidates.
-Pass them as a pool: the querier returns one of its rows that has not been measured. The policy
-proposes a point, and of the rows near to it that are safe with a probability of at least
-``1 - gamma`` the one whose safety margin is least certain is taken.
+Pass them as a pool: the querier returns one of its rows that has not been measured.
 """
 
 # %%
-# A grid of settings
-# ------------------
+# A grid of settings. Begin with five safe ones near a corner.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,12 +21,9 @@ candidates = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
 pool = CandidatePool(candidates)
 y_all, z_all = bench.measure(candidates, random_state=0)
 
-# %%
-# Begin with five safe candidates near the centre.
-
-near = np.flatnonzero((np.abs(candidates) <= 0.25).all(axis=1) & (z_all >= 0))
+near = np.flatnonzero((np.abs(candidates + 0.5) <= 0.25).all(axis=1) & (z_all >= 0))
 first = np.random.default_rng(0).choice(near, 5, replace=False)
-querier = AmortizedSafeQuerier("2d", bounds=bench.bounds, budget=30, gamma=0.05)
+querier = AmortizedSafeQuerier(bounds=bench.bounds)
 querier.fit(candidates[first], y_all[first], z_all[first])
 
 # %%
@@ -41,7 +35,6 @@ for _ in range(30):
     x_next, (index,) = querier.query(pool=pool, return_indices=True)
     querier.tell(x_next, y_all[index], z_all[index], index=index)
     chosen.append(index)
-
 print(f"{len(set(chosen))} different rows, {np.mean(z_all[chosen] >= 0):.2f} of them safe")
 
 # %%
@@ -54,21 +47,8 @@ ax.legend(loc="upper right")
 plt.show()
 
 # %%
-# Several at once
-# ---------------
-# For rigs that run in parallel: four proposals for one answer.
+# For rigs that run in parallel: four proposals for one answer, and what is expected of them.
 
-print(querier.set_params(budget=40).query(pool=pool, n_queries=4))
-
-# %%
-# Gaussian processes in place of a policy
-# ---------------------------------------
-# All queriers take pools. This one compares rows from all over the pool by how much they lower the
-# posterior variance.
-
-from sklearn_asal import GPSafeQuerier
-
-other = GPSafeQuerier(
-    surrogate="ensemble", acquisition="variance_reduction", bounds=bench.bounds, gamma=0.05
-)
-print(other.fit(querier.X_, querier.y_, querier.z_).query(pool=pool))
+x_next, report = querier.query(pool=pool, n_queries=4, return_report=True)
+print(x_next)
+print(f"safe with probabilities {report.p_safe.round(3)}")

@@ -4,6 +4,7 @@ import argparse
 import copy
 import json
 import sys
+import types
 
 from ._arguments import positive
 
@@ -74,7 +75,11 @@ def _add_bench(commands):
 
 def _add_evaluate(commands):
     evaluate = commands.add_parser("evaluate", help="measure a policy on fresh simulated tasks")
-    evaluate.add_argument("policy", help="a preset's name, for its shipped policy, or a file")
+    evaluate.add_argument(
+        "policy",
+        help="a preset's name, for its shipped policy, or a file; any compares with a model of "
+        "one lengthscale, with the true process, and with random points",
+    )
     evaluate.add_argument(
         "--preset",
         help="preset to draw tasks from; default: the one named, or the one a file was trained on",
@@ -85,15 +90,39 @@ def _add_evaluate(commands):
         help="of bench run, such as safe-ensemble or safe-gp, in place of the bare policy",
     )
     evaluate.add_argument(
-        "--queries", type=positive, help="largest number of a campaign; default: the preset's"
+        "--queries",
+        type=positive,
+        help="largest number of a campaign; default: the preset's, for any 30",
     )
-    evaluate.add_argument("--tasks", type=positive, default=2000, help="default: %(default)s")
+    evaluate.add_argument(
+        "--tasks", type=positive, help="simulated campaigns; default: 2000, for any 100"
+    )
     evaluate.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     evaluate.add_argument("--device", default="cpu")
+    group = evaluate.add_argument_group("for any")
+    group.add_argument("--features", type=positive, help="number of features; needed")
+    group.add_argument(
+        "--prior",
+        choices=("broad", "paper"),
+        help="of the lengthscales: a broad one of each feature's own, or the paper's; default: "
+        "broad",
+    )
+    group.add_argument("--safe", action="store_true", help="campaigns with a limit")
     evaluate.set_defaults(run=_evaluate)
 
 
 def _evaluate(arguments):
+    from .policies.registry import infers, resolve
+
+    policy, safe = resolve(arguments.policy)
+    if infers(policy):
+        return _compare(arguments, policy, safe or arguments.safe)
+    for name in ("features", "prior", "safe"):
+        if getattr(arguments, name):
+            raise ValueError(
+                f"--{name} is for policy any, and not for {arguments.policy}; leave it out."
+            )
+
     from .policies.registry import load_any
     from .trainer.evaluate import evaluate
     from .trainer.loop import usable_device
@@ -114,7 +143,7 @@ def _evaluate(arguments):
     facts = {
         "policy": arguments.policy,
         "preset": preset.name,
-        "tasks": arguments.tasks,
+        "tasks": arguments.tasks or 2000,
         "queries": preset.max_budget,
         "seed": arguments.seed,
         "scored_by": preset.objective,
@@ -125,8 +154,33 @@ def _evaluate(arguments):
     else:
         # A copy, for the loaded network is shared.
         network = copy.deepcopy(network).to(usable_device(arguments.device))
-    result = evaluate(network, preset, arguments.tasks, arguments.seed)
+    result = evaluate(network, preset, facts["tasks"], arguments.seed)
     print(json.dumps(facts | result))
+
+
+def _compare(arguments, policy, safe):
+    """Evaluate a policy for any number of features, beside other methods."""
+    name = arguments.policy
+    for flag in ("preset", "objective", "method"):
+        if getattr(arguments, flag) is not None:
+            raise ValueError(f"--{flag} has no meaning for {name}; leave it out.")
+    if arguments.device != "cpu":
+        raise ValueError(f"--device {arguments.device}: {name} runs on the CPU; leave it out.")
+    if arguments.features is None:
+        raise ValueError(f"--features is needed: {name} takes any number of features.")
+    from .benchmarks.comparison import compare
+
+    results = compare(
+        arguments.features,
+        safe=safe,
+        prior=arguments.prior or "broad",
+        n_tasks=arguments.tasks or 100,
+        n_queries=arguments.queries or 30,
+        seed=arguments.seed,
+        policy=policy,
+    )
+    for result in results:
+        print(json.dumps({"policy": name} | result), flush=True)
 
 
 def _querying(arguments, preset):
@@ -141,7 +195,10 @@ def _querying(arguments, preset):
             f"--method must be one of {', '.join(fit)} for preset {preset.name}, "
             f"got {arguments.method!r}"
         )
-    return Querying(make(arguments.method, preset, locate_any(arguments.policy)))
+    # A preset is no task of the benchmark, but tells what a method asks of one.
+    bounds = [(0.0, 1.0)] * preset.n_features
+    task = types.SimpleNamespace(name=preset.name, gamma=preset.gamma, bounds=bounds)
+    return Querying(make(arguments.method, task, locate_any(arguments.policy)))
 
 
 def _add_export(commands):
@@ -167,21 +224,34 @@ def _add_info(commands):
 def _info(arguments):
     from . import __version__
     from .policies.checkpoint import read_header
-    from .policies.registry import locate, locate_any, shipped
+    from .policies.registry import ANY, locate, locate_any, shipped
 
     if arguments.policy is not None:
         path = locate_any(arguments.policy)
-        print(f"file: {path}", *_facts(read_header(path)), sep="\n")
+        header = read_header(path)
+        if header["n_features"] is None:
+            header |= {"n_features": "any", "safe": "with and without a limit", "max_budget": "any"}
+        print(f"file: {path}", *_facts(header), sep="\n")
         return
     print(f"sklearn-asal {__version__}")
+    if ANY in shipped(False):
+        header = read_header(locate(ANY, safe=False))
+        validation = header.get("validation", {}).get("objective", float("nan"))
+        print(
+            f"{ANY}: AmortizedQuerier({ANY!r}) and AmortizedSafeQuerier({ANY!r}), any number of "
+            "features, initial points and queries, with and without a limit; "
+            f"{header.get('steps_done')} steps, log density {validation:.3f} in its validation"
+        )
     for safe in (True, False):
-        for name in shipped(safe):
+        for name, n_features in shipped(safe).items():
+            if n_features is None:
+                continue
             header = read_header(locate(name, safe=safe))
             querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
             validation = header.get("validation", {}).get("objective", float("nan"))
             objective = header.get("preset", {}).get("objective", "objective")
             print(
-                f"{'safe-' * safe}{name}: {querier}({name!r}), {header['n_features']} features, "
+                f"{'safe-' * safe}{name}: {querier}({name!r}), {n_features} features, "
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
                 f"{header.get('steps_done')} steps, {objective} {validation:.3f} in its validation"
             )

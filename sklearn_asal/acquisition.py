@@ -137,7 +137,11 @@ def min_unsafe(std: ArrayLike, p_safe: ArrayLike, gamma: float) -> FloatArray:
 
 
 def variance_reduction(
-    model: Any, X: FloatArray, reference: FloatArray, weights: FloatArray
+    model: Any,
+    X: FloatArray,
+    reference: FloatArray,
+    weights: FloatArray,
+    n_members: int | None = None,
 ) -> FloatArray:
     """How much measurements lower the posterior variance of a reference set.
 
@@ -154,6 +158,8 @@ def variance_reduction(
         Where the variance matters.
     weights : ndarray of shape (k,)
         How much each of these points matters.
+    n_members : int, optional
+        Of a model that is averaged over members, so many most probable ones.
 
     Returns
     -------
@@ -162,7 +168,8 @@ def variance_reduction(
     """
     total = weights.sum() or 1.0
     if hasattr(model, "variance_reduction"):
-        return model.variance_reduction(X, reference, weights) / total
+        some = {} if n_members is None else {"n_members": n_members}
+        return model.variance_reduction(X, reference, weights, **some) / total
     std = predicted(model, X)[1]
     reduction = np.empty(len(X))
     for start in range(0, len(X), _ROWS):
@@ -191,7 +198,24 @@ def penalized(gain: FloatArray, p_safe: FloatArray, gamma: float) -> FloatArray:
     -------
     score : ndarray of shape (n,)
     """
-    return log_gain(gain) - _PENALTY * (1.0 - p_safe) / gamma
+    return log_gain(gain) - price_of_risk(p_safe, gamma)
+
+
+def price_of_risk(p_safe: FloatArray, gamma: float) -> FloatArray:
+    """What :func:`penalized` takes off the logarithm of a gain.
+
+    Parameters
+    ----------
+    p_safe : ndarray of shape (n,)
+        Probability of being safe.
+    gamma : float
+        Tolerated share of unsafe queries.
+
+    Returns
+    -------
+    price : ndarray of shape (n,)
+    """
+    return _PENALTY * (1.0 - p_safe) / gamma
 
 
 def log_gain(gain: FloatArray) -> FloatArray:
@@ -284,7 +308,7 @@ def _probability_of_positive(model, X):
     return ndtr(means / stds).mean(axis=0)
 
 
-def argbest(scores: FloatArray, points: FloatArray) -> int:
+def argbest(scores: FloatArray, points: FloatArray, tie: float = TIE) -> int:
     """Index of the candidate with the highest score.
 
     Of scores that are equal but for rounding, the one whose point comes first in lexicographic
@@ -294,11 +318,13 @@ def argbest(scores: FloatArray, points: FloatArray) -> int:
     ----------
     scores : ndarray of shape (n,)
     points : ndarray of shape (n, n_features)
+    tie : float, default=1e-5
+        What differs by less, relative to the best if that is more than one in size, is equal.
 
     Returns
     -------
     int
     """
     best = scores.max()
-    tied = np.flatnonzero(scores >= best - TIE * max(1.0, abs(best)))
+    tied = np.flatnonzero(scores >= best - tie * max(1.0, abs(best)))
     return int(tied[0] if len(tied) == 1 else tied[np.lexsort(points[tied].T[::-1])[0]])

@@ -44,7 +44,7 @@ def demo(n_queries=30, seed=0, out="demo.png", data_home=None):
     except FileNotFoundError as error:
         print(f"Without the wind tunnel data: {error}\n")
     policy = AmortizedSafeQuerier.from_pretrained("2d")
-    policy.query([[0.5, 0.5]], [0.0], [1.0])  # the first call imports torch: not to be timed
+    policy.query([[0.5, 0.5]], [0.0], [1.0])  # the first call is not to be timed
     print(_COLUMNS.format("task", "queries chosen by", "safe share", "RMSE", "ms/query"))
     campaigns = []
     for task in tasks:

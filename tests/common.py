@@ -87,14 +87,16 @@ QUERIERS = {
     "AmortizedSafeQuerier": lambda **params: AmortizedSafeQuerier(
         **{"policy": policy_file(True), **params}
     ),
+    "AmortizedQuerier, any": AmortizedQuerier,
+    "AmortizedSafeQuerier, any": AmortizedSafeQuerier,
     "GPQuerier": lambda **params: GPQuerier(**{"n_candidates": 500, **params}),
     # Arbitrary data leave nothing safe more often than not.
     "GPSafeQuerier": lambda **params: GPSafeQuerier(
         **{"n_candidates": 500, "on_no_safe": "least_unsafe", **params}
     ),
-    "GPSafeQuerier, averaged": lambda **params: GPSafeQuerier(
+    "GPSafeQuerier, amortized": lambda **params: GPSafeQuerier(
         **{
-            "surrogate": "averaged",
+            "surrogate": "amortized",
             "acquisition": "variance_reduction",
             "on_no_safe": "least_unsafe",
             **params,

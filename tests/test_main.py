@@ -44,7 +44,7 @@ def test_train_then_evaluate(tmp_path, capsys):
     assert run("evaluate", out / "policy.safetensors", "--tasks", 30, *longer) == 0
     assert json.loads(capsys.readouterr().out)["gp_test_rmse"] < 0.7 * usual["gp_test_rmse"]
     assert run("evaluate", out / "policy.safetensors", "--tasks", 4, "--method", "gp") == 1
-    assert "--method must be one of asal, safe-ensemble" in capsys.readouterr().err
+    assert "--method must be one of asal, asal-any, safe-ensemble" in capsys.readouterr().err
     assert run("evaluate", out, "--tasks", 10) == 1
     assert "policy.safetensors" in capsys.readouterr().err
 
@@ -160,6 +160,7 @@ def test_info_lists_every_policy(capsys):
     for safe, name in ((True, "AmortizedSafeQuerier"), (False, "AmortizedQuerier")):
         for policy in shipped(safe):
             assert f"{name}({policy!r})" in output
+    assert "None" not in output
 
 
 def test_help_says_what_the_fields_of_a_preset_are(capsys):

@@ -35,7 +35,7 @@ from sklearn_asal.acquisition import Report
 from sklearn_asal.benchmarks import FunctionSource, Record, TableSource, Task, get_task, run
 from sklearn_asal.datasets import Function, branin
 from sklearn_asal.policies import load_policy, read_header
-from sklearn_asal.surrogates import EnsembleGP, ExactGP, SparseGP, as_surrogate
+from sklearn_asal.surrogates import AmortizedGP, EnsembleGP, ExactGP, SparseGP, as_surrogate
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -59,6 +59,8 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     assert_type(safe.query(pool=pool, n_queries=2), Floats)
     assert_type(safe.query(pool=X, return_indices=True), tuple[Floats, Rows])
     assert_type(safe.query(X, y, y, budget=3, return_indices=False), Floats)
+    assert_type(safe.query(return_report=True), tuple[Floats, Report])
+    assert_type(safe.assess(X), Report)
     assert_type(safe.safety_rule, str)
     assert_type(AmortizedQuerier.from_pretrained("2d", budget=3), AmortizedQuerier)
     assert_type(AmortizedQuerier().propose_many([(X, y), (X, y)], budgets=[3, 4]), Floats)
@@ -83,7 +85,7 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     safe.fit(X, object())  # arg-type
     safe.tell(X, y, y, 3)  # call-arg
     safe.query(n_queries="2")  # call-overload
-    safe.query(return_report=True)  # call-overload
+    RandomQuerier().query(return_report=True)  # call-overload
     wrong: Floats = safe.query(pool=pool, return_indices=True)  # assignment
     wrong_too: tuple[Floats, Rows] = gp.query(return_report=True)  # assignment
     report.p_safe.mean()  # union-attr
@@ -97,6 +99,7 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
 def around(X: Floats, y: Floats) -> None:
     assert_type(ExactGP().fit(X, y).condition(X, y).predict(X), tuple[Floats, Floats])
     assert_type(EnsembleGP(0.3).fit(X, y).variance_reduction(X, X, y), Floats)
+    assert_type(AmortizedGP(zero_mean=True).fit(X, y).probability_of_positive(X), Floats)
     as_surrogate("exact").fit(X, y)
     function = Function("mine", [(0, 1), (0, 2)], lambda x: x[:, 0], z_scale=[1.0])
     assert_type(function.bounds, Floats)

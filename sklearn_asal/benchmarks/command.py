@@ -53,7 +53,10 @@ def add_arguments(bench):
     report.add_argument("folder", help="what bench run --out wrote")
     report.set_defaults(run=_report)
     latency = commands.add_parser("latency", help="time queries on this machine")
-    latency.add_argument("--policy", default="safe-2d", help="name or file; default: %(default)s")
+    latency.add_argument(
+        "--policy", default="safe-2d", help="name or file, such as safe-any; default: %(default)s"
+    )
+    latency.add_argument("--features", type=positive, help="of policy any; default: 4")
     latency.add_argument("--calls", type=positive, help="default: 1000")
     latency.add_argument(
         "--lengths", type=positive, nargs="+", help="observations; default: 5 25 45"
@@ -176,12 +179,16 @@ def _check_latency(arguments):
 
 
 def _latency(arguments):
-    from ..policies.registry import load_runtime, resolve
+    from ..policies.registry import ANY, load_runtime, resolve
     from . import latency
 
     _check_latency(arguments)
     policy, safe = resolve(arguments.policy)
     n_features = load_runtime(policy, safe=safe)[0].n_features
+    if n_features is None:
+        n_features = arguments.features or 4
+    elif arguments.features is not None:
+        raise ValueError(f"--features is for {ANY!r}; {arguments.policy} has {n_features}.")
     deadline = arguments.deadline_ms or 1.0
     if arguments.soak:
         load = arguments.load or 0

@@ -33,17 +33,12 @@ class Method:
 #: What each name stands for.
 METHODS = {
     "asal": Method("AmortizedSafeQuerier", {}, True, "ASAL"),
+    "asal-any": Method("AmortizedSafeQuerier", {"policy": "any"}, True, "ASAL, any"),
     "safe-ensemble": Method(
         "GPSafeQuerier",
         {"surrogate": "ensemble", "acquisition": "variance_reduction"},
         True,
         "Safe Ensemble AL",
-    ),
-    "safe-averaged": Method(
-        "GPSafeQuerier",
-        {"surrogate": "averaged", "acquisition": "variance_reduction"},
-        True,
-        "Safe Averaged AL",
     ),
     "safe-gp": Method("GPSafeQuerier", {"surrogate": "exact"}, True, "Safe GP AL"),
     "safe-svgp": Method("GPSafeQuerier", {"surrogate": "sparse"}, True, "Safe SVGP AL"),
@@ -51,17 +46,12 @@ METHODS = {
     "min-unsafe": Method("GPSafeQuerier", {"acquisition": "min_unsafe"}, True, "MinUnsafe GP AL"),
     "safe-random": Method("GPSafeQuerier", {"acquisition": "random"}, True, "Safe Random"),
     "aal": Method("AmortizedQuerier", {}, False, "AAL"),
+    "aal-any": Method("AmortizedQuerier", {"policy": "any"}, False, "AAL, any"),
     "ensemble": Method(
         "GPQuerier",
         {"surrogate": "ensemble", "acquisition": "variance_reduction"},
         False,
         "Ensemble AL",
-    ),
-    "averaged": Method(
-        "GPQuerier",
-        {"surrogate": "averaged", "acquisition": "variance_reduction"},
-        False,
-        "Averaged AL",
     ),
     "gp": Method("GPQuerier", {"surrogate": "exact"}, False, "GP AL"),
     "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
@@ -72,7 +62,7 @@ METHODS = {
 # The tasks for which the paper gives sparse models 20 inducing points instead of 15.
 _LARGER = "engine", "fluid"
 
-# Shipped policies that were trained for one task, which "auto" would not take.
+# Shipped policies that were trained for one task.
 _SPECIAL = {"fluid": "7d-fluid"}
 
 #: The methods of each suite. Those of "al" run on safe tasks, too, and take no notice of safety.
@@ -90,7 +80,7 @@ def make(name, task, policy=None):
     name : str
         One of ``METHODS``.
     task : Task
-        Whose tolerance ``gamma`` safe Gaussian process methods take.
+        Whose tolerance ``gamma`` safe methods take, but for those of policy "any".
     policy : str or path-like, optional
         Policy file of the amortised methods; by default the shipped policy for the task's system,
         or else the general one that fits the data. An ensemble on a task with a policy of its own
@@ -112,15 +102,18 @@ def make(name, task, policy=None):
 
     method = METHODS[name]
     querier = getattr(sklearn_asal, method.querier)(**method.params)
+    known, n_features = querier.get_params(), len(task.bounds)
     surrogate, special = method.params.get("surrogate"), _SPECIAL.get(task.name)
     if surrogate == "sparse" and task.name in _LARGER:
         querier.set_params(surrogate=SparseGP(n_inducing=20))
     if surrogate == "ensemble" and special:
         # What is known of the system, as the policy's training knows it.
-        known = find(special, len(task.bounds), method.safe)
-        querier.set_params(surrogate=EnsembleGP(known.lengthscale, known.noise_std))
-    settings = {"gamma": task.gamma, "policy": policy or special}
-    known = querier.get_params()
-    return querier.set_params(
-        **{key: value for key, value in settings.items() if value is not None and key in known}
-    )
+        typical = find(special, n_features, method.safe)
+        querier.set_params(surrogate=EnsembleGP(typical.lengthscale, typical.noise_std))
+    if known.get("policy") == "auto":
+        querier.set_params(policy=policy or special or f"{n_features}d")
+        if method.safe:
+            querier.set_params(gamma=task.gamma)
+    elif "gamma" in known and "policy" not in known:
+        querier.set_params(gamma=task.gamma)
+    return querier

@@ -56,7 +56,7 @@ _PRINT_OPTIONS = {
 _NOT_FOR_USERS = DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning
 
 # Methods whose results depend on the policy.
-_WITH_POLICY = {name for name, method in METHODS.items() if method.querier.startswith("Amortized")}
+_WITH_POLICY = {"asal", "aal"}
 
 # These decide what a number in results.csv means, so that one folder holds one value of each.
 _COMMON = "n_queries", "every", "pool_size"

@@ -17,9 +17,9 @@ class Querying:
 
     Parameters
     ----------
-    querier : querier
+    querier : querier, or list of querier
         With bounds of the unit cube. Each campaign gets a clone with a budget and a random state
-        of its own.
+        of its own; of a list, a clone of the querier at its place.
     """
 
     #: Campaigns at a time; each keeps what it knows of its observations.
@@ -42,16 +42,26 @@ class Querying:
         -------
         campaigns : object
             Its ``see`` takes observations, and its ``decide`` returns the next inputs.
+
+        Raises
+        ------
+        ValueError
+            There is a list of queriers, and not one for each campaign.
         """
-        return _Campaigns(self, n_queries.tolist())
+        n, queriers = len(n_queries), self.querier
+        if not isinstance(queriers, list):
+            queriers = [queriers] * n
+        if len(queriers) != n:
+            raise ValueError(f"there are {len(queriers)} queriers, and {n} campaigns.")
+        return _Campaigns(queriers, n_queries.tolist())
 
 
 class _Campaigns:
-    def __init__(self, querying, n_queries):
+    def __init__(self, queriers, n_queries):
         self.begun = False
         self.queriers = [
-            clone(querying.querier).set_params(budget=int(n), random_state=i)
-            for i, n in enumerate(n_queries)
+            clone(querier).set_params(budget=int(n), random_state=i)
+            for i, (querier, n) in enumerate(zip(queriers, n_queries, strict=True))
         ]
 
     def see(self, X, Y, Z=None):

@@ -6,7 +6,7 @@ from scipy.stats import qmc
 
 #: What an architecture can choose from.
 CHOICES = {
-    "kind": ("reader", "transformer"),
+    "kind": ("reader", "transformer", "inference"),
     "pooling": ("sqrt", "sum"),
     "output": ("clip", "tanh"),
 }
@@ -22,8 +22,9 @@ def complete(architecture):
     Parameters
     ----------
     architecture : dict
-        Arguments of :class:`~sklearn_asal.policies.reader.ReaderNetwork` or
-        :class:`~sklearn_asal.policies.transformer.TransformerNetwork`, and their ``"kind"``.
+        Arguments of :class:`~sklearn_asal.policies.reader.ReaderNetwork`,
+        :class:`~sklearn_asal.policies.transformer.TransformerNetwork` or
+        :class:`~sklearn_asal.policies.inference.InferenceNetwork`, and their ``"kind"``.
 
     Returns
     -------
@@ -34,6 +35,8 @@ def complete(architecture):
     TypeError, ValueError
         An unknown argument, or a value that makes no network.
     """
+    if architecture.get("kind") == "inference":
+        return _complete_inference(**architecture)
     full = _complete(**architecture)
     for key, known in CHOICES.items():
         if full[key] not in known:
@@ -104,6 +107,16 @@ def _complete(
     return locals()
 
 
+def _complete_inference(kind, own, shared, width=112, layers=3, components=6, max_budget=None):
+    sizes = {"own": own, "shared": shared, "width": width, "layers": layers}
+    sizes["components"] = components
+    for name, size in sizes.items():
+        if not (isinstance(size, int) and size > 0):
+            raise ValueError(f"{name} must be a positive integer, got {size!r}")
+    # There is no plan for a number of queries.
+    return {"kind": kind, **sizes, "max_budget": None}
+
+
 def sobol_anchors(n_features):
     """Points near which a policy with ``lead`` begins, one for each number of observations.
 
@@ -158,8 +171,10 @@ def check_weights(architecture, weights):
     def linear(name, *shape):
         expected[f"{name}.weight"], expected[f"{name}.bias"] = shape, shape[:1]
 
-    {"transformer": _transformer, "reader": _reader}[architecture["kind"]](architecture, linear)
-    if architecture["lead"]:
+    if architecture["kind"] == "inference":
+        expected |= {name: (architecture[name.split("_")[0]],) for name in _BUFFERS}
+    _WEIGHTS[architecture["kind"]](architecture, linear)
+    if architecture.get("lead"):
         expected["lead"] = (architecture["n_features"],)
     for name in sorted({*expected, *weights}):
         shape = weights[name].shape if name in weights else None
@@ -213,3 +228,19 @@ def _budget(architecture, linear):
     if architecture["budget"]:
         linear("budget.0", architecture["hidden"], 1)
         linear("budget.2", architecture["embedding"], architecture["hidden"])
+
+
+def _inference(architecture, linear):
+    width, components = architecture["width"], architecture["components"]
+    linear("own_in", width, architecture["own"])
+    linear("shared_in", width, architecture["shared"])
+    for layer in range(architecture["layers"]):
+        linear(f"own.{layer}", width, 3 * width)
+        linear(f"shared.{layer}", width, 2 * width)
+    linear("own_out", 2 * components, width)
+    linear("shared_out", 3 * components, width)
+
+
+_WEIGHTS = {"transformer": _transformer, "reader": _reader, "inference": _inference}
+# What the inputs of an inference network are standardised with.
+_BUFFERS = "own_mean", "own_std", "shared_mean", "shared_std"

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from .._typing import StrPath
+from ..exceptions import PolicyFileError
 from .registry import load_policy, resolve
 from .runtime import LARGEST
 
@@ -49,7 +50,8 @@ def export_onnx(policy: StrPath, path: StrPath, *, safe: bool | None = None) -> 
     ImportError
         The package ``onnx`` is missing; the extra ``onnx`` installs it.
     PolicyNotFoundError, PolicyFileError
-        See :func:`~sklearn_asal.policies.load_policy`.
+        See :func:`~sklearn_asal.policies.load_policy`. Nor can a policy be exported that infers
+        hyperparameters, such as ``"any"``.
     """
     try:
         import onnx
@@ -60,6 +62,12 @@ def export_onnx(policy: StrPath, path: StrPath, *, safe: bool | None = None) -> 
     if safe is None:
         policy, safe = resolve(policy)
     network, header = load_policy(policy, safe=safe)
+    if header["n_features"] is None:
+        raise PolicyFileError(
+            f"policy {str(policy)!r} infers hyperparameters, and models with these choose the next "
+            "input; that cannot be one graph. Export a policy by name, such as '2d', or one of "
+            "your own."
+        )
     model = onnx.load_model_from_string(_graph(network, header))
     onnx.helper.set_model_props(model, {"header": json.dumps(header)})
     onnx.checker.check_model(model)

@@ -1,10 +1,15 @@
 """Networks by the kind in their architecture."""
 
 from .architecture import complete
+from .inference import InferenceNetwork
 from .reader import ReaderNetwork
 from .transformer import TransformerNetwork
 
-_KINDS = {"reader": ReaderNetwork, "transformer": TransformerNetwork}
+_KINDS = {
+    "reader": ReaderNetwork,
+    "transformer": TransformerNetwork,
+    "inference": InferenceNetwork,
+}
 
 
 def build(architecture, **options):
@@ -19,7 +24,7 @@ def build(architecture, **options):
 
     Returns
     -------
-    ReaderNetwork or TransformerNetwork
+    ReaderNetwork, TransformerNetwork or InferenceNetwork
 
     Raises
     ------
@@ -27,7 +32,10 @@ def build(architecture, **options):
         An unknown argument, or a value that makes no network.
     """
     full = complete(architecture)
-    return _KINDS[full.pop("kind")](**full, **options)
+    kind = full.pop("kind")
+    if kind == "inference":
+        full.pop("max_budget")
+    return _KINDS[kind](**full, **options)
 
 
 def restore(architecture, weights):
@@ -41,7 +49,7 @@ def restore(architecture, weights):
 
     Returns
     -------
-    ReaderNetwork or TransformerNetwork
+    ReaderNetwork, TransformerNetwork or InferenceNetwork
         In evaluation mode and without gradients.
     """
     network = build(architecture)

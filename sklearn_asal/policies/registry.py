@@ -5,7 +5,6 @@ import os
 import re
 from dataclasses import dataclass
 from importlib import resources
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from .._typing import StrPath
 from ..exceptions import PolicyFileError, PolicyNotFoundError
 from .checkpoint import read_header, read_weights
+from .inference_runtime import InferenceRuntime
 from .reader_runtime import ReaderRuntime
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # The paper's prior on functions of two inputs: mean lengthscale, noise.
 _LENGTHSCALE, _NOISE = 0.3, (0.01, 0.2)
+#: Name of the policy for any number of features, with and without a limit.
+ANY = "any"
 
 
 @functools.cache
@@ -36,7 +38,7 @@ def weights_folder() -> Any:
     return resources.files("sklearn_asal.policies") / "weights"
 
 
-def shipped(safe: bool) -> dict[str, int]:
+def shipped(safe: bool) -> dict[str, int | None]:
     """Names of the shipped policies and the number of features of each.
 
     Parameters
@@ -46,7 +48,8 @@ def shipped(safe: bool) -> dict[str, int]:
 
     Returns
     -------
-    dict of str to int
+    dict of str to int or None
+        None for the policy of any number of features.
     """
     return dict(_shipped(weights_folder(), bool(safe)))
 
@@ -57,7 +60,8 @@ def _shipped(folder, safe):
     pattern = re.compile(rf"{prefix}((\d+)d[\w-]*)\.safetensors")
     names = sorted(entry.name for entry in folder.iterdir())
     found = [match for match in map(pattern.fullmatch, names) if match]
-    return {match[1]: int(match[2]) for match in found}
+    of_any = {ANY: None} if f"{ANY}.safetensors" in names else {}
+    return of_any | {match[1]: int(match[2]) for match in found}
 
 
 def locate(name_or_path: StrPath, *, safe: bool) -> Path:
@@ -83,7 +87,8 @@ def locate(name_or_path: StrPath, *, safe: bool) -> Path:
     if safe and isinstance(name_or_path, str) and name_or_path.removeprefix("safe-") in names:
         name_or_path = name_or_path.removeprefix("safe-")  # the name of its preset
     if isinstance(name_or_path, str) and name_or_path in names:
-        return Path(str(weights_folder() / f"{'safe-' if safe else ''}{name_or_path}.safetensors"))
+        prefix = "safe-" if safe and name_or_path != ANY else ""
+        return Path(str(weights_folder() / f"{prefix}{name_or_path}.safetensors"))
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
         return Path(name_or_path)
     kind = "safe" if safe else "unconstrained"
@@ -134,8 +139,13 @@ class Policy:
             return False
 
     @property
+    def infers(self):
+        """Whether it infers hyperparameters, and proposes no points by itself."""
+        return isinstance(self.runtime, InferenceRuntime)
+
+    @property
     def max_budget(self):
-        """Queries of the longest campaign in training."""
+        """Queries of the longest campaign in training; None where there is no plan."""
         return self.header["max_budget"]
 
     @property
@@ -182,7 +192,7 @@ class Policy:
         return (self.header.get("validation") or {}).get("unsafe_share") or 0.0
 
 
-def find(policy: StrPath, n_features: int, safe: bool, budget: int | None = None) -> Policy:
+def find(policy: StrPath, n_features: int, safe: bool) -> Policy:
     """The policy that a querier is to use.
 
     Parameters
@@ -192,8 +202,6 @@ def find(policy: StrPath, n_features: int, safe: bool, budget: int | None = None
     n_features : int
     safe : bool
         Which kind.
-    budget : int, optional
-        Of the campaign; "auto" minds it where there is a policy for long campaigns.
 
     Returns
     -------
@@ -202,50 +210,54 @@ def find(policy: StrPath, n_features: int, safe: bool, budget: int | None = None
     Raises
     ------
     ValueError
-        No policy fits that number of features.
+        The policy is for another number of features.
     PolicyNotFoundError, PolicyFileError
         See :func:`load_policy`.
     """
     if isinstance(policy, str) and policy == "auto":
-        policy = _general(n_features, safe, budget)
+        policy = ANY
     path = locate(policy, safe=safe)
     version = _version(path)
     runtime, header = load_runtime(policy, safe=safe)
-    if runtime.n_features != n_features:
+    if runtime.n_features not in (None, n_features):
         fitting = [name for name, size in shipped(safe).items() if size == n_features]
-        remedy = (
-            f"The shipped policy {fitting[0]!r} fits."
-            if fitting
-            else "No shipped policy fits; train one with `python -m sklearn_asal train`."
-        )
         raise ValueError(
             f"X has {n_features} features, but policy {os.fspath(policy)!r} takes "
-            f"{runtime.n_features}. {remedy}"
+            f"{runtime.n_features}. {' and '.join(map(repr, [ANY, *fitting]))} "
+            f"{'fit' if fitting else 'fits'}."
         )
     is_shipped = path.parent == weights_folder()
     return Policy(runtime, header, None if is_shipped else path, version)
 
 
-def _general(n_features, safe, budget):
-    """Name of the shipped policy for any system of that many features."""
-    names, name = shipped(safe), f"{n_features}d"
-    if name not in names:
-        offer = ", ".join(f"{name!r} for {size} features" for name, size in names.items())
-        # A policy of one system, such as "7d-fluid", is only taken by its name.
-        special = [name for name, size in names.items() if size == n_features]
-        hint = f"; {special[0]!r} was trained for one system only" if special else ""
-        querier = "AmortizedSafeQuerier" if safe else "AmortizedQuerier"
-        raise ValueError(
-            f"no general policy for X with {n_features} features is shipped with "
-            f"{querier} (shipped: {offer or 'none'}{hint}). Train one with "
-            "`python -m sklearn_asal train` and pass its path as policy, or a name."
-        )
-    long = longer(n_features, safe)
-    if long and isinstance(budget, Real):
-        _, header = load_runtime(name, safe=safe)
-        if budget > header["max_budget"]:
-            return long
-    return name
+def infers(policy: StrPath) -> bool:
+    """Whether a policy infers hyperparameters, and proposes no points by itself.
+
+    Parameters
+    ----------
+    policy : str or path-like
+        A name, a path, or "auto".
+
+    Returns
+    -------
+    bool
+        False where it cannot be read.
+    """
+    if isinstance(policy, str):
+        if policy in ("auto", ANY):
+            return True
+        if policy in shipped(True) or policy in shipped(False):
+            return False
+    try:
+        path = Path(policy).absolute()
+        return bool(_header(path, _version(path))["n_features"] is None)
+    except (OSError, TypeError, PolicyFileError):
+        return False
+
+
+@functools.lru_cache(maxsize=16)
+def _header(path, version):
+    return read_header(path)
 
 
 def longer(n_features: int, safe: bool) -> str | None:
@@ -316,10 +328,39 @@ def load_runtime(name_or_path: StrPath, *, safe: bool) -> tuple["Runtime", dict[
     return _of_kind(_runtime, name_or_path, safe)
 
 
+def load_inference(name_or_path: StrPath) -> InferenceRuntime:
+    """Load a network that infers hyperparameters, such as that of policy ``any``.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+
+    Returns
+    -------
+    InferenceRuntime
+        Shared between callers.
+
+    Raises
+    ------
+    PolicyNotFoundError
+        No such name or file.
+    PolicyFileError
+        Damaged, foreign, or a policy that proposes points by itself.
+    """
+    path = locate(name_or_path, safe=False).absolute()
+    runtime, _ = _runtime(path, _version(path))
+    if not isinstance(runtime, InferenceRuntime):
+        raise PolicyFileError(
+            f"policy file {str(path)!r} proposes points and infers no hyperparameters; take "
+            f"{ANY!r}, or a file of `python -m sklearn_asal train {ANY}`."
+        )
+    return runtime
+
+
 def _of_kind(load, name_or_path, safe):
     path = locate(name_or_path, safe=safe).absolute()
     loaded, header = load(path, _version(path))
-    if loaded.safe != safe:
+    if loaded.safe not in (None, safe):
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
@@ -414,6 +455,8 @@ def _runtime(path, version):
 def _runtime_class(kind):
     if kind == "reader":
         return ReaderRuntime
+    if kind == "inference":
+        return InferenceRuntime
     from .torch_runtime import TorchRuntime
 
     return TorchRuntime

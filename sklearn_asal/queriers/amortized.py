@@ -1,7 +1,6 @@
-"""Queriers that ask a pretrained policy: one forward pass per query."""
+"""Queriers that ask a pretrained network: a policy, or one that infers hyperparameters."""
 
 import contextlib
-import math
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, TypeVar
@@ -22,41 +21,35 @@ from .._typing import (
     StrPath,
     Thresholds,
 )
-from ..acquisition import TIE, argbest
 from ..exceptions import DataScaleWarning, SafetyWarning, warn_user
 from ..policies import registry
 from ..policies.runtime import LARGEST, Tokens, told_budget
-from ..surrogates import EnsembleGP
+from ..surrogates import AmortizedGP
 from ..threads import one_thread
 from ..validation import whole
-from .base import BaseQuerier, SafeQuerierMixin
+from .base import SafeQuerierMixin
 from .batch import propose_many
+from .gp import GPQuerier, GPSafeQuerier
 from .history import unrepeated
+from .reporting import ReportingQuerier
+from .rows import safe_row, uncertain_row, update_models
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2
+# The tolerated probability of being unsafe, where none is stated: of rows near to a policy's
+# proposal, and where models choose among all.
+_OF_ROWS, _OF_MODELS = 0.05, 0.02
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
 # checked before they are proposed, with this gamma at most.
 _BOLD, _CAREFUL = 0.05, 0.1
-# Of so many nearest rows per candidate, every so many-th is a candidate: neighbours are alike.
-_SPACING = 8
-# Where no row is safe enough, candidates are spread over so many times as many nearest rows,
-_WIDER = 8
-# until there are this many; after that, so many rows from all over the pool are compared.
-_FARTHEST, _ALL_OVER = 8192, 2048
-# With more observations than these, models of rows near a point use so many nearest ones.
-_MANY, _NEAREST = 512, 256
-
-_ENSEMBLE = 'surrogate="ensemble", acquisition="variance_reduction"'
+_WITHOUT_PLAN = f"Policy {registry.ANY!r} needs no plan."
 
 _Q = TypeVar("_Q", bound="_PolicyQuerier")
 
 
-class _PolicyQuerier(BaseQuerier):
+class _PolicyQuerier(ReportingQuerier):
     """What both kinds share."""
 
-    _needs_unit_scale = True
-    _draws = False
     _safe = False
 
     @classmethod
@@ -81,11 +74,13 @@ class _PolicyQuerier(BaseQuerier):
         PolicyFileError
             Damaged, not a policy, or a policy of the other kind.
         """
-        runtime, _ = registry.load_runtime(name_or_path, safe=cls._safe)
-        # Once for nothing, so that the first query is as quick as any.
-        with one_thread():
-            rows = runtime.rows(np.zeros((1, runtime.n_features)), *np.zeros((1 + runtime.safe, 1)))
-            runtime.decide(1.0, runtime.tokens(rows))
+        runtime, header = registry.load_runtime(name_or_path, safe=cls._safe)
+        if header["n_features"] is not None:
+            # Once for nothing, so that the first query is as quick as any.
+            shape = 1, runtime.n_features
+            with one_thread():
+                rows = runtime.rows(np.zeros(shape), *np.zeros((1 + runtime.safe, 1)))
+                runtime.decide(1.0, runtime.tokens(rows))
         # Both classes take a policy first, their base does not.
         return cls(name_or_path, **params)  # type: ignore[call-arg, arg-type]
 
@@ -144,15 +139,16 @@ class _PolicyQuerier(BaseQuerier):
     def _load(self, n_features):
         """The policy in use; the querier itself holds a name only."""
         policy, cache = self.policy, self._campaign_cache()
-        key = policy, n_features, self.budget if policy == "auto" else None
+        key = policy, n_features
         if cache.policy is None or cache.policy[0] != key or not cache.policy[1].is_current:
-            cache.policy = key, registry.find(policy, n_features, self._safe, self.budget)
+            cache.policy = key, registry.find(policy, n_features, self._safe)
         return cache.policy[1]
 
     def _check_setup(self, n_features, budget=None):
-        whole(self.n_candidates, "n_candidates", min_val=1)
+        if self.n_candidates is not None:
+            whole(self.n_candidates, "n_candidates", min_val=1)
         policy = self._load(n_features)
-        if budget is not None and budget > policy.max_budget:
+        if budget is not None and not policy.infers and budget > policy.max_budget:
             warn_user(self._too_large(budget, policy), DataScaleWarning)
 
     def _complaints(self, data, history):
@@ -164,23 +160,19 @@ class _PolicyQuerier(BaseQuerier):
 
     def _complaints_of(self, policy, history):
         """What is odd about the data for a policy; see :meth:`_complaints`."""
-        if self.budget is None or self.budget <= policy.max_budget:
+        if policy.infers or self.budget is None or self.budget <= policy.max_budget:
             return {}
         return {"budget": (DataScaleWarning, self._too_large(self.budget, policy))}
 
     def _too_large(self, budget, policy):
         longest, n_features = policy.max_budget, policy.runtime.n_features
         longer = registry.longer(n_features, self._safe)
-        general = self.policy in ("auto", f"{n_features}d")
+        general = self.policy == f"{n_features}d"
         remedy = f" Policy {longer!r} was trained for more." if longer and general else ""
         return (
             f"budget={budget} is more than the {longest:g} queries that the policy was trained "
-            f"for; its plan for {longest:g} is stretched over them.{remedy} "
-            f"{self._without_policy()} needs no plan."
+            f"for; its plan for {longest:g} is stretched over them.{remedy} {_WITHOUT_PLAN}"
         )
-
-    def _without_policy(self):
-        return f"{'GPSafeQuerier' if self._safe else 'GPQuerier'}({_ENSEMBLE})"
 
     def _warn_of_end(self, n_observed, policy):
         """Warn where no budget is stated and the policy's plan is over."""
@@ -188,16 +180,56 @@ class _PolicyQuerier(BaseQuerier):
             warn_user(
                 # The same words each time, so that they are shown but once.
                 f"no budget is stated, and the policy's plan for {policy.max_budget:g} queries "
-                "is over: each is planned as its last. Set budget, or take "
-                f"{self._without_policy()}, which needs no plan.",
+                f"is over: each is planned as its last. Set budget. {_WITHOUT_PLAN}",
                 DataScaleWarning,
             )
 
     def _warn_of_boldness(self, policy, candidates):
         """Warn of a policy that is too bold for free proposals; safe policies only."""
 
+    @property
+    def _draws(self):
+        # Where models choose, candidates are drawn.
+        return registry.infers(self.policy)
+
+    @property
+    def _needs_unit_scale(self):
+        return not registry.infers(self.policy)
+
+    def _by_models(self):
+        """The querier that chooses where the policy infers hyperparameters."""
+        policy = self.policy if registry.infers(self.policy) else registry.ANY
+        surrogate: Any = "amortized"
+        if policy not in ("auto", registry.ANY):
+            surrogate = AmortizedGP(policy)
+        params = {
+            "acquisition": "variance_reduction",
+            "n_candidates": self.n_candidates,
+            "bounds": self.bounds,
+        }
+        if not self._safe:
+            return GPQuerier(surrogate, **params)
+        return GPSafeQuerier(surrogate, gamma=self._tolerated, **params)
+
+    def _models(self, history):
+        return self._by_models()._models(history)
+
+    def _warn_of_risk(self, p_safe):
+        """Warn where models propose what is not safe enough."""
+        if p_safe is not None:
+            warn_user(
+                f"nothing that was looked at is safe enough (gamma={self._tolerated:g}); the "
+                f"safest is proposed, which is safe with a probability of {p_safe:.3g}. Measure "
+                "closer to what is known to be safe, or check safety_threshold and bounds.",
+                SafetyWarning,
+            )
+
     def _select(self, history, candidates, budget, rng):
         policy = self._load(history.X.shape[1])
+        if policy.infers:
+            chosen, _, p_safe = self._by_models()._choose(history, candidates, rng)
+            self._warn_of_risk(p_safe)
+            return chosen
         self._warn_of_boldness(policy, candidates)
         if budget is None:
             self._warn_of_end(len(history.X), policy)
@@ -226,103 +258,62 @@ class _PolicyQuerier(BaseQuerier):
             policy = self._load(history.X.shape[1])
         except ValueError:  # which the query will raise: the data are told
             return
+        if policy.infers:
+            self._by_models()._prepare(history)
+            return
         with one_thread(), history.cache.lock:
             self._tokens(policy.runtime, history)
-            if len(history.X) <= _MANY:
-                for role in history.cache.models:
-                    self._model(role, history, policy)
+            update_models(history, policy)
 
     def _pool_weights(self, n_features):
-        scale = self._load(n_features).lengthscale
+        policy = self._load(n_features)
+        scale = 1.0 if policy.infers else policy.lengthscale
         # One for all features is none: only ratios matter.
         return None if np.ndim(scale) == 0 else scale.min() / scale
 
     def _row(self, candidates, point, history, policy):
-        """Of the rows near to a proposal the one whose output is least certain."""
-        positions = next(self._rows_near(candidates, point))
-        if len(positions) == 1 or self.n_candidates == 1:
-            return positions[0]
-        points = candidates.points[positions]
-        model = self._model_near(point, "output", history, policy)
-        _, std = model.probability_and_std(points, history.pending)
-        return positions[argbest(std, points)]
-
-    def _rows_near(self, candidates, point):
-        """Positions of the rows that are compared, then of ever more where none of them will do."""
-        n, m = self.n_candidates, len(candidates)
-        # In a line the nearest row will do; in more dimensions there are more to choose from.
-        k = min(4 ** (len(point) - 1), n * _SPACING) if n > 1 else 1
-        # One candidate means the nearest safe row, which is not to be missed by much.
-        n = n if n > 1 else _SPACING**2
-        while True:
-            yield candidates.nearest(point, k)[:: math.ceil(k / n)]
-            if k >= min(m, _FARTHEST):
-                break
-            k *= _WIDER
-        positions = candidates.subsample(_ALL_OVER)
-        positions = positions[candidates.is_available(positions)]
-        if len(positions):
-            yield candidates.nearest_first(positions, point)
-
-    def _model_near(self, point, role, history, policy):
-        """What is known of rows near a point."""
-        observed = history.observed
-        if len(observed.X) <= _MANY:
-            return self._model(role, observed, policy)
-        model = _ensemble(role, policy)
-        away = np.square((observed.X - point) / model.lengthscale).sum(axis=1)
-        near = np.lexsort((*observed.X.T, away))[:_NEAREST]
-        return model.fit(observed.X[near], self._values(role, observed)[near])
-
-    def _model(self, role, history, policy):
-        """A model of outputs ("output") or of worst margins ("margin")."""
-        models = history.cache.models
-        known = models.get(role)
-        if known is None or known[0] is not policy:
-            known = models[role] = policy, _ensemble(role, policy)
-        return known[1].update(history.X, self._values(role, history))
-
-    def _values(self, role, history):
-        return history.y if role == "output" else history.worst_margin
-
-
-def _ensemble(role, policy):
-    """Gaussian processes that are typical of what a policy was trained on."""
-    lengthscale = policy.lengthscale if role == "output" else policy.safety_lengthscale
-    return EnsembleGP(lengthscale, policy.noise_std)
+        """Position of the row that is taken in place of a proposal."""
+        return uncertain_row(candidates, point, history, policy, self.n_candidates)
 
 
 class AmortizedQuerier(_PolicyQuerier):
-    """Active learning by a pretrained policy (paper, algS-policy_al).
+    """Active learning by a pretrained network (paper, algS-policy_al).
 
-    The policy was trained on simulated experiments on functions drawn from
-    Gaussian process priors. At deployment it needs no model fit and no search:
-    a query is one forward pass, a millisecond or less on a CPU.
+    Networks were trained on simulated experiments on functions drawn from Gaussian process priors.
+    At deployment nothing is fitted. There are two kinds:
+
+    - Policy "any", the default, is for any number of features and any units. From all observations
+      its network infers the hyperparameters of Gaussian processes
+      (:class:`~sklearn_asal.surrogates.AmortizedGP`), which choose where a measurement lowers the
+      posterior variance most. No scale, no budget and no initial design has to be stated.
+    - Policies by name, such as "2d", are the paper's: a query is one forward pass, a tenth of a
+      millisecond. They are for one number of features, outputs at unit scale, and a number of
+      queries that is known beforehand.
 
     Parameters
     ----------
     policy : str or path-like, default="auto"
-        Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features, such as "2d", or "2d-long" if this querier's ``budget``
-        is beyond what "2d" was trained for.
+        Name of a shipped policy or a policy file. "auto" is "any".
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
-        number left. A policy plans for what is left. None leaves as many as
-        training had at that number of observations, ``max_budget + n_init - n``,
-        at least one. A campaign longer than the policy's ``max_budget`` goes
+        number left. For policy "any" it only says when to stop. Policies by name plan for what is
+        left. None leaves them as many as training had at that number of observations,
+        ``max_budget + n_init - n``, at least one; a campaign longer than ``max_budget`` goes
         through the plan for that many in slow motion.
     random_state : None, int, RandomState or Generator, default=None
-        Part of every querier's interface; policies are deterministic.
+        Seeds the candidates of policy "any", together with the number of observations. Other
+        policies are deterministic.
     y_loc, y_scale : float or "auto", default=0.0, 1.0
         ``(y - y_loc) / y_scale`` should have about zero mean and unit variance
         over the domain. "auto": mean and standard deviation of the outputs at
-        hand, anew at each query.
-    n_candidates : int, default=16
-        With a pool, so many rows near to the policy's proposal are compared, and the one is taken
-        whose output is least certain by an ensemble of Gaussian processes
+        hand, anew at each query. Of no consequence for policy "any".
+    n_candidates : int, default=None
+        Policy "any": number of points, or rows of a pool, that are compared; None means 600. Other
+        policies, with a pool: so many rows near to the proposal are compared, None means 16, and
+        the one is taken whose output is least certain by an ensemble of Gaussian processes
         (:class:`~sklearn_asal.surrogates.EnsembleGP`). They are spread over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row is taken.
 
@@ -355,9 +346,9 @@ class AmortizedQuerier(_PolicyQuerier):
     Examples
     --------
     >>> from sklearn_asal import AmortizedQuerier
-    >>> querier = AmortizedQuerier("2d", bounds=[(-5, 10), (0, 15)], budget=20)
-    >>> querier.fit([[2.5, 7.5]], [0.3]).query().shape  # doctest: +SKIP
-    (1, 2)
+    >>> querier = AmortizedQuerier(bounds=[(900, 4000), (0, 60), (-5, 5)])
+    >>> querier.fit([[2000, 30, 0], [2500, 20, 1]], [310.0, 295.0]).query().shape
+    (1, 3)
     """
 
     def __init__(
@@ -369,7 +360,7 @@ class AmortizedQuerier(_PolicyQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
-        n_candidates: int = 16,
+        n_candidates: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -379,30 +370,36 @@ class AmortizedQuerier(_PolicyQuerier):
 
 
 class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
-    """Safe active learning by a pretrained policy (paper, alg-policy_sal).
+    """Safe active learning by a pretrained network (paper, alg-policy_sal).
 
-    The policy sees outputs, safety measurements and the remaining budget. It
-    learned in simulation to gather information while staying safe with high
-    probability; that is a tendency, not a guarantee for any one query. As in its
-    training, the initial observations should be safe and lie around the centre
-    of the bounds.
+    Safety is a tendency, not a guarantee for any one query. Start from something safe. There are
+    two kinds of policies:
+
+    - Policy "any", the default, is for any number of features and limits, any units, and safe
+      points anywhere. From all observations its network infers the hyperparameters of Gaussian
+      processes (:class:`~sklearn_asal.surrogates.AmortizedGP`), one for the output and one for
+      each limit. They choose by how much a measurement lowers the posterior variance over what may
+      be safe, with a price on risk. Nothing but bounds and limits has to be stated.
+    - Policies by name, such as "2d", are the paper's: a query is one forward pass, a tenth of a
+      millisecond. They are for one number of features, outputs and margins at unit scale, a number
+      of queries that is known beforehand, and systems that are safe in the middle of the bounds.
 
     Parameters
     ----------
     policy : str or path-like, default="auto"
-        Name of a shipped policy or a policy file. "auto" is the shipped general
-        policy for the number of features.
+        Name of a shipped policy or a policy file. "auto" is "any".
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
-        number left. A policy plans for what is left. None leaves as many as
-        training had at that number of observations, ``max_budget + n_init - n``,
-        at least one. A campaign longer than the policy's ``max_budget`` goes
+        number left. For policy "any" it only says when to stop. Policies by name plan for what is
+        left. None leaves them as many as training had at that number of observations,
+        ``max_budget + n_init - n``, at least one; a campaign longer than ``max_budget`` goes
         through the plan for that many in slow motion.
     random_state : None, int, RandomState or Generator, default=None
-        Part of every querier's interface; policies are deterministic.
+        Seeds the candidates of policy "any", together with the number of observations. Other
+        policies are deterministic.
     safety_threshold : float or sequence of float of shape (n_limits,), default=0.0
         The limit of the safety measurement, in its own units. It never moves.
     safe_when : {"above", "below"} or a sequence of these, default="above"
@@ -411,22 +408,30 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     y_loc, y_scale : float or "auto", default=0.0, 1.0
         ``(y - y_loc) / y_scale`` should have about zero mean and unit variance
         over the domain. "auto": mean and standard deviation of the outputs at
-        hand, anew at each query.
+        hand, anew at each query. Of no consequence for policy "any".
     z_scale : float, "auto" or sequence of float, default=1.0
         What counts as one unit of safety margin: the standard deviation of the
         measurement over the domain. "auto": root mean square distance of the
         measurements at hand from the limit. With several limits, columns of
-        ``z``, a row's margin is the smallest, each in units of its own scale.
-    gamma : float, default=0.05
-        With a pool, the tolerated probability that the row taken is measured as unsafe, by an
-        ensemble of Gaussian processes (:class:`~sklearn_asal.surrogates.EnsembleGP`) on the
-        margins. Where none of the rows that are compared is safe enough, as many are compared that
-        are spread over eight times as many nearest rows, and so on, at last 2,048 from all over
-        the pool; then the safest of all these is taken, with a warning. 1 rules nothing out.
+        ``z``, a row's margin is the smallest, each in units of its own scale. Of no consequence
+        for policy "any", where each limit has a model of its own.
+    gamma : float, default=None
+        Policy "any": the tolerated share of queries that are unsafe; None means 0.02. Risk has a
+        price, and a single query may have six times that probability of being unsafe. If there is
+        nothing of the kind, the safest candidate is taken, with a warning.
+
+        Other policies, with a pool: the tolerated probability that the row taken is measured as
+        unsafe, by an ensemble of Gaussian processes
+        (:class:`~sklearn_asal.surrogates.EnsembleGP`) on the margins; None means 0.05.
+        Where none of the rows that are compared is safe enough, as many are compared that are
+        spread over eight times as many nearest rows, and so on, at last 2,048 from all over the
+        pool; then the safest of all these is taken, with a warning. 1 rules nothing out.
         Without a pool it has no effect: the policy was trained to keep its own tolerance.
-    n_candidates : int, default=16
-        With a pool, so many rows near to the policy's proposal are compared, and of those that are
-        safe enough the one is taken whose margin is least certain. They are spread over the nearest
+    n_candidates : int, default=None
+        Policy "any": number of points, or rows of a pool, that are compared; None means 600. Other
+        policies, with a pool: so many rows near to the proposal are compared, None means 16, and of
+        those that are safe enough the one is taken whose margin is least certain. They are spread
+        over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row that is safe
         enough is taken.
 
@@ -450,6 +455,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     See Also
     --------
     AmortizedQuerier : The same without a safety constraint.
+    GPSafeQuerier : With models that are fitted, or stated.
 
     References
     ----------
@@ -459,11 +465,16 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     Examples
     --------
     >>> from sklearn_asal import AmortizedSafeQuerier
-    >>> querier = AmortizedSafeQuerier("2d", safety_threshold=350.0, safe_when="below")
+    >>> querier = AmortizedSafeQuerier(
+    ...     bounds=[(900, 4000), (0, 60)], safety_threshold=850.0, safe_when="below"
+    ... )
     >>> querier.safety_rule
-    'safe means z <= 350.0'
-    >>> querier.query([[0.5, 0.5]], [0.3], [349.2]).shape
-    (1, 2)
+    'safe means z <= 850.0'
+    >>> point, report = querier.query(
+    ...     [[1000, 10], [1200, 10]], [31.0, 33.5], [610.0, 640.0], return_report=True
+    ... )
+    >>> point.shape, report.p_safe.shape
+    ((1, 2), (1,))
     """
 
     _safe = True
@@ -480,8 +491,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
         z_scale: Scales = 1.0,
-        gamma: float = 0.05,
-        n_candidates: int = 16,
+        gamma: float | None = None,
+        n_candidates: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -496,14 +507,23 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
         gamma = self.gamma
+        if gamma is None:
+            return
         if type(gamma) is not float or not 0 < gamma <= 1:  # the usual, quickly
             check_scalar(gamma, "gamma", Real, min_val=0, max_val=1, include_boundaries="right")
             if gamma != gamma:
                 raise ValueError("gamma must be above 0 and at most 1, got nan.")
 
+    @property
+    def _tolerated(self):
+        """What gamma is where it is not stated."""
+        if self.gamma is not None:
+            return self.gamma
+        return _OF_MODELS if registry.infers(self.policy) else _OF_ROWS
+
     def _warn_of_boldness(self, policy, candidates):
         share = policy.unsafe_share
-        if share > _BOLD and (candidates is None or self.gamma > _CAREFUL):
+        if share > _BOLD and (candidates is None or self._tolerated > _CAREFUL):
             warn_user(
                 f"in its validation {share:.0%} of this policy's queries were unsafe; it is meant "
                 f"for a pool with gamma of at most {_CAREFUL}, by which rows are checked "
@@ -513,6 +533,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
 
     def _complaints_of(self, policy, history):
         found = super()._complaints_of(policy, history)
+        if policy.infers:
+            return found
         low, high = np.reshape(policy.safe_centre, (2, -1, 1))
         safe, columns = history.worst_margin >= 0, np.ascontiguousarray(history.X.T)
         central = ((columns >= low - _CENTRAL) & (columns <= high + _CENTRAL)).all(axis=0)
@@ -521,28 +543,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
                 SafetyWarning,
                 "no observation in the middle of bounds is safe. This policy was trained on "
                 "systems that are safe there, and will go there: set bounds so that your safe "
-                f"points lie around their middle, or take {self._without_policy()}.",
+                f"points lie around their middle, or take policy {registry.ANY!r}.",
             )
         return found
 
     def _row(self, candidates, point, history, policy):
-        """Of the rows near to a proposal, the safe enough one whose margin is least certain."""
-        model, most = self._model_near(point, "margin", history, policy), -1.0
-        for positions in self._rows_near(candidates, point):
-            points = candidates.points[positions]
-            p_safe, std = model.probability_and_std(points, history.pending)
-            enough = np.flatnonzero(p_safe >= 1.0 - self.gamma)
-            if len(enough):
-                if self.n_candidates == 1 or len(enough) == 1:
-                    return positions[enough[0]]
-                return positions[enough[argbest(std[enough], points[enough])]]
-            safest = argbest(p_safe, points)
-            if p_safe[safest] > most + TIE:
-                most, taken = p_safe[safest], positions[safest]
-        warn_user(
-            f"no row of the pool near to a proposal is safe with a probability of "
-            f"{1.0 - self.gamma:g} (gamma={self.gamma}); the safest that was found is proposed. If "
-            "many rows should be safe, z_scale may be too large.",
-            SafetyWarning,
-        )
-        return taken
+        options = self.n_candidates, self._tolerated
+        return safe_row(candidates, point, history, policy, *options)

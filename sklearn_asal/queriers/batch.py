@@ -40,6 +40,8 @@ def propose_many(querier, histories, budgets=None):
         scaled = _each_on_its_own(querier, together, starts)
     worst = scaled.worst_margin
     _warn(querier, together, everything, worst, starts)
+    if policy.infers:
+        return scaled.box.from_unit(_one_by_one(querier, together, starts))
     if budgets is not None:
         querier._check_setup(
             runtime.n_features, max((one for one in left if one is not None), default=None)
@@ -77,6 +79,24 @@ def propose_many(querier, histories, budgets=None):
     points = points.clip(0.0, 1.0)
     _move_repeated(points, scaled, lengths, starts)
     return scaled.box.from_unit(points)
+
+
+def _one_by_one(querier, together, starts):
+    """What models choose for each campaign, on all cores."""
+
+    @numpy_defaults
+    def choose(i):
+        rows = slice(starts[i], starts[i + 1])
+        data = [None if part is None else part[rows] for part in together]
+        history = querier._at_unit_scale(*data, Cache())
+        rng = np.random.default_rng([querier._seed(data[0]), len(history.X)])
+        chosen, _, p_safe = querier._by_models()._choose(history, None, rng)
+        return querier._checked(chosen, history), p_safe
+
+    with one_thread(), ThreadPoolExecutor(joblib.cpu_count()) as pool:
+        points, p_safe = zip(*pool.map(choose, range(len(starts) - 1)), strict=True)
+    querier._warn_of_risk(min((p for p in p_safe if p is not None), default=None))
+    return np.array(points)
 
 
 def _each_on_its_own(querier, together, starts):

@@ -2,16 +2,13 @@
 
 import pickle
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_scalar
 
 from .._typing import (
     Bounds,
-    FloatArray,
-    IntArray,
     Location,
     RandomState,
     Scale,
@@ -22,227 +19,47 @@ from .._typing import (
 )
 from ..acquisition import (
     TIE,
-    Report,
     argbest,
     entropy,
     log_gain,
     min_unsafe,
-    penalized,
     possibly_safe,
     predicted,
+    price_of_risk,
     probability_of_feasibility,
     required_probability,
     variance_reduction,
 )
-from ..box import Box
 from ..exceptions import NoSafeCandidateError
-from ..limits import boolean_limits, margin_scales
-from ..pool import CandidatePool, sobol
-from ..scaling import is_auto, moments
-from ..settings import numpy_defaults
 from ..surrogates import SURROGATES, as_surrogate
 from ..threads import one_thread
-from ..validation import as_rows, finite_array
-from .base import BaseQuerier, SafeQuerierMixin
+from .base import SafeQuerierMixin
+from .reporting import ReportingQuerier
 
 if TYPE_CHECKING:
     from gpytorch.kernels import Kernel
 
-# Points whose posterior variance "variance_reduction" lowers.
-_N_REFERENCE = 512
+# Points whose posterior variance "variance_reduction" lowers; fewer for each of several members.
+_N_REFERENCE, _N_FOR_MEMBERS = 512, 256
+# Of many candidates, so many of the best by a quick estimate are compared, by so many members.
+_FINALISTS, _JURY = 64, 4
+# Logarithms of gains in single precision that differ by less are equal.
+_TIE_OF_GAINS = 1e-3
 # Default number of candidates; fewer where nothing is fitted, to keep a query near a millisecond.
-_N_CANDIDATES, _N_OF_ENSEMBLE = 5000, 256
+_N_CANDIDATES, _N_OF_ENSEMBLE, _N_OF_MEMBERS = 5000, 256, 600
 # Points that "random" asks at once whether they are safe; mostly the first of them will do.
 _ASKED = 4096
 # Where no candidate of a pool is safe enough, so many times as many are looked at.
 _WIDER = 8
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
-_SurrogateName = Literal["exact", "sparse", "mixture", "ensemble"]
+_SurrogateName = Literal["exact", "sparse", "mixture", "ensemble", "amortized"]
 
 
-class _ModelQuerier(BaseQuerier):
-    """What queriers with and without limits share: models, candidates and report."""
+class _ModelQuerier(ReportingQuerier):
+    """What queriers with and without limits share: models and candidates."""
 
     _acquisitions: tuple[str, ...] = ("entropy", "variance_reduction")
-
-    @overload
-    def query(
-        self,
-        X: ArrayLike | None = ...,
-        y: ArrayLike | None = ...,
-        z: ArrayLike | None = ...,
-        *,
-        budget: int | None = ...,
-        pool: ArrayLike | CandidatePool | None = ...,
-        n_queries: int = ...,
-        return_indices: Literal[False] = ...,
-        return_report: Literal[False] = ...,
-    ) -> FloatArray: ...
-
-    @overload
-    def query(
-        self,
-        X: ArrayLike | None = ...,
-        y: ArrayLike | None = ...,
-        z: ArrayLike | None = ...,
-        *,
-        budget: int | None = ...,
-        pool: ArrayLike | CandidatePool | None = ...,
-        n_queries: int = ...,
-        return_indices: Literal[True],
-        return_report: Literal[False] = ...,
-    ) -> tuple[FloatArray, IntArray]: ...
-
-    @overload
-    def query(
-        self,
-        X: ArrayLike | None = ...,
-        y: ArrayLike | None = ...,
-        z: ArrayLike | None = ...,
-        *,
-        budget: int | None = ...,
-        pool: ArrayLike | CandidatePool | None = ...,
-        n_queries: int = ...,
-        return_indices: Literal[False] = ...,
-        return_report: Literal[True],
-    ) -> tuple[FloatArray, Report]: ...
-
-    @overload
-    def query(
-        self,
-        X: ArrayLike | None = ...,
-        y: ArrayLike | None = ...,
-        z: ArrayLike | None = ...,
-        *,
-        budget: int | None = ...,
-        pool: ArrayLike | CandidatePool | None = ...,
-        n_queries: int = ...,
-        return_indices: Literal[True],
-        return_report: Literal[True],
-    ) -> tuple[FloatArray, IntArray, Report]: ...
-
-    @overload
-    def query(
-        self,
-        X: ArrayLike | None = ...,
-        y: ArrayLike | None = ...,
-        z: ArrayLike | None = ...,
-        *,
-        budget: int | None = ...,
-        pool: ArrayLike | CandidatePool | None = ...,
-        n_queries: int = ...,
-        return_indices: bool = ...,
-        return_report: bool = ...,
-    ) -> Any: ...
-
-    def query(
-        self,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        z: ArrayLike | None = None,
-        *,
-        budget: int | None = None,
-        pool: ArrayLike | CandidatePool | None = None,
-        n_queries: int = 1,
-        return_indices: bool = False,
-        return_report: bool = False,
-    ) -> Any:
-        """Propose where to measure next. Never changes the querier.
-
-        Like the ``query`` of every querier, with one more parameter. The choice does not depend
-        on the budget, but a spent one raises. With ``n_queries`` above 1, points already chosen
-        lower the uncertainty about the output where they lie; hyperparameters, and all that
-        is said about safety, come from the observations alone.
-
-        Parameters
-        ----------
-        X, y, z, budget, pool, n_queries, return_indices
-            See :meth:`BaseQuerier.query`. All rows of a pool are compared; by the ensemble, about
-            ``n_candidates`` rows from all over the pool, others at each query, and more only
-            where none of them is safe enough.
-        return_report : bool, default=False
-            Return what the models expect of the proposals, given the observations
-            (see :meth:`assess`).
-
-        Returns
-        -------
-        points : ndarray of shape (n_queries, n_features)
-            In the user's units and inside the bounds.
-        indices : ndarray of int of shape (n_queries,)
-            Rows of the pool, counted from 0; only with ``return_indices``.
-        report : Report
-            Only with ``return_report``.
-
-        Raises
-        ------
-        NoSafeCandidateError
-            Nothing is safe enough; ``GPSafeQuerier`` only.
-        NotFittedError, BudgetExhaustedError, PoolExhaustedError, ValueError, TypeError
-            See :meth:`BaseQuerier.query`.
-        """
-        answer = super().query(
-            X,
-            y,
-            z,
-            budget=budget,
-            pool=pool,
-            n_queries=n_queries,
-            return_indices=return_indices,
-        )
-        if not return_report:
-            return answer
-        parts = answer if return_indices else (answer,)
-        return *parts, self.assess(parts[0], X, y, z)
-
-    @numpy_defaults
-    def assess(
-        self,
-        x: ArrayLike,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        z: ArrayLike | None = None,
-    ) -> Report:
-        """What the models expect of measurements at any points, proposed by whomever.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,) or (n, n_features)
-            In the user's units.
-        X, y, z : array-like, default=None
-            Observations to use in place of the campaign's.
-
-        Returns
-        -------
-        report : Report
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Neither data nor a campaign.
-        ValueError, TypeError
-            Invalid data or parameters.
-        """
-        campaign, data = self._data(X, y, z, "assess(x, X, y)")
-        n_features = data[0].shape[1]
-        self._check_setup(n_features)
-        x = as_rows(x, n_features)
-        x_ = finite_array(x, "x")
-        self._check_features(x, x_, "x", n_features)
-        points = Box.of(self.bounds, n_features).to_unit(x_)
-        history = self._history(campaign, data)
-        history = history if self._is_incremental() else history.in_order()
-        with one_thread(), history.cache.lock:
-            mean, std = predicted(self._output(history), points)
-            limits = self._limits(history)
-            margin = [predicted(model, points) for model in limits]
-            p_safe = probability_of_feasibility(limits, points) if limits else None
-        loc = moments(data[1])[0] if is_auto(self.y_loc) else float(self.y_loc)
-        scale = moments(data[1])[1] if is_auto(self.y_scale) else float(self.y_scale)
-        return Report(loc + scale * mean, scale * std, p_safe, *self._raw_limits(margin, data[2]))
-
-    def _raw_limits(self, margin, z):
-        return None, None
 
     def _check_setup(self, n_features, budget=None):
         surrogate = self.surrogate
@@ -276,7 +93,13 @@ class _ModelQuerier(BaseQuerier):
             known = cache.models[role] = key, as_surrogate(surrogate)
             if role != "output" and hasattr(known[1], "zero_mean"):
                 known[1].zero_mean = True  # far from data a margin is as likely to be negative
-        return known[1].update(X, values)
+        model = known[1]
+        if not hasattr(model, "probed"):
+            return model.update(X, values)
+        model.probed = cache.probed
+        model.update(X, values)
+        cache.probed = model.probed
+        return model
 
     def _kind(self):
         """The surrogate, or its class where it is stated by its name."""
@@ -286,6 +109,10 @@ class _ModelQuerier(BaseQuerier):
     def _is_incremental(self):
         """Whether models are extended by each observation, as that of the ensemble."""
         return hasattr(self._kind(), "update")
+
+    def _is_averaged(self):
+        """Whether models are averaged over several members, as that of the network."""
+        return hasattr(self._kind(), "probed")
 
     @property
     def _needs_unit_scale(self):
@@ -315,33 +142,66 @@ class _ModelQuerier(BaseQuerier):
         # A controller waits for queries, not for tells.
         if history.cache.models:
             with one_thread(), history.cache.lock:
-                self._output(history)
-                self._limits(history)
+                output, limits = self._output(history), self._limits(history)
+                if self.acquisition == "variance_reduction":
+                    reference = self._reference(history, history.cache.candidates)
+                    possibly_safe(limits, reference)
+                    if self._is_averaged():
+                        output.know(reference)
+
+    def _models(self, history):
+        history = self._in_order(history)
+        return self._output(history), self._limits(history)
+
+    def _in_order(self, history):
+        # What is extended row by row cannot be sorted.
+        return history if self._is_incremental() else history.in_order()
 
     def _select(self, history, candidates, budget, rng):
-        # What is extended row by row cannot be sorted.
-        history = history if self._is_incremental() else history.in_order()
+        chosen, point, p_safe = self._choose(history, candidates, rng)
+        if p_safe is None or self.on_no_safe == "least_unsafe":
+            return chosen
+        raise NoSafeCandidateError(point, p_safe, self._required())
+
+    def _choose(self, history, candidates, rng):
+        """The best candidate that is safe enough, or else the safest.
+
+        Parameters
+        ----------
+        history, candidates, rng
+            See :meth:`BaseQuerier._select`.
+
+        Returns
+        -------
+        chosen : ndarray of shape (n_features,) or int
+            See :meth:`BaseQuerier._select`.
+        point : ndarray of shape (n_features,)
+            The same as a point of the unit cube.
+        p_safe : float or None
+            Its probability of being safe, where no candidate is safe enough.
+        """
+        history, least = self._in_order(history), -1.0
         with one_thread(), history.cache.lock:
             limits = self._limits(history)
-            least = -1.0
             for positions, points in self._candidate_sets(history, candidates, rng):
                 best, p_safe = self._best_of(points, history, candidates, limits, rng)
                 if best is not None:
-                    return points[best] if positions is None else positions[best]
+                    point = points[best]
+                    return point if positions is None else positions[best], point, None
                 safest = argbest(p_safe, points)
                 if p_safe[safest] > least + TIE:
                     least, point = p_safe[safest], points[safest]
                     chosen = point if positions is None else positions[safest]
-        if self.on_no_safe == "least_unsafe":
-            return chosen
-        raise NoSafeCandidateError(point, float(least), self._required())
+        return chosen, point, float(least)
 
     def _candidate_sets(self, history, candidates, rng):
         """Yield candidates until some are safe: positions (None without a pool) and points."""
         is_ensemble = self._is_incremental()
-        n = self.n_candidates or (_N_OF_ENSEMBLE if is_ensemble else _N_CANDIDATES)
+        quick = _N_OF_MEMBERS if self._is_averaged() else _N_OF_ENSEMBLE
+        n = self.n_candidates or (quick if is_ensemble else _N_CANDIDATES)
         if candidates is None:
-            points = rng.random((n, history.X.shape[1]))
+            # Not in the order of the features, which is to be of no consequence.
+            points = rng.random((n, history.X.shape[1]))[:, history.feature_rank]
             yield None, points
             # In many dimensions uniform points miss the safe set altogether.
             yield None, _between(history.observed.X, points, rng)
@@ -372,25 +232,49 @@ class _ModelQuerier(BaseQuerier):
         some = points[eligible]
         safe = None if p_safe is None else p_safe[eligible]
         score = self._score(some, safe, history, candidates, limits)
-        return eligible[argbest(score, some)], p_safe
+        tie = _TIE_OF_GAINS if self._is_averaged() else TIE
+        # Ties are broken by the points, whatever the order of their features.
+        in_order = some[:, np.argsort(history.feature_rank)]
+        return eligible[argbest(score, in_order, tie)], p_safe
 
     def _required(self):
         """The probability of being safe that a candidate must have."""
         return required_probability(self.gamma, self.acquisition == "variance_reduction")
 
+    def _reference(self, history, candidates):
+        """Points whose posterior variance is to be lowered."""
+        n = _N_FOR_MEMBERS if self._is_averaged() else _N_REFERENCE
+        return history.reference(n) if candidates is None else candidates.reference(n)
+
     def _score(self, points, p_safe, history, candidates, limits):
         if self.acquisition == "variance_reduction":
-            if candidates is None:
-                reference = sobol(_N_REFERENCE, points.shape[1])
-            else:
-                reference = candidates.reference(_N_REFERENCE)
-            weights = possibly_safe(limits, reference)
-            gain = variance_reduction(self._output(history), points, reference, weights)
-            return log_gain(gain) if p_safe is None else penalized(gain, p_safe, self.gamma)
+            return self._worth(points, p_safe, history, candidates, limits)
         std = predicted(self._output(history), points)[1]
         if self.acquisition == "min_unsafe":
             return min_unsafe(std, p_safe, self.gamma)
         return entropy(std)
+
+    def _worth(self, points, p_safe, history, candidates, limits):
+        """Logarithm of the variance reduction, less the price of risk."""
+        reference, output = self._reference(history, candidates), self._output(history)
+        weights = possibly_safe(limits, reference)
+        price = price_of_risk(p_safe, self.gamma) if limits else np.zeros(len(points))
+        if not self._is_averaged():
+            return log_gain(variance_reduction(output, points, reference, weights)) - price
+        chosen = np.arange(len(points))
+        if len(points) > 2 * _FINALISTS:
+            # By one member; of Sobol points the first half will do.
+            half = slice(len(reference) // 2 if candidates is None else None)
+            few = np.zeros_like(weights)
+            few[half] = weights[half]
+            gain = variance_reduction(output, points, reference, few, n_members=1)
+            chosen = np.argpartition(price - log_gain(gain), _FINALISTS)[:_FINALISTS]
+        gain = variance_reduction(output, points[chosen], reference, weights, n_members=_JURY)
+        worth = log_gain(gain) - price[chosen]
+        # From the best one, for a logarithm has no zero.
+        score = np.full(len(points), -np.inf)
+        score[chosen] = worth - worth.max()
+        return score
 
 
 class GPQuerier(_ModelQuerier):
@@ -401,13 +285,13 @@ class GPQuerier(_ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble", "averaged"}, estimator or kernel, \
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized"}, estimator or kernel, \
             default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
-        millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
+        millisecond), :class:`~sklearn_asal.surrogates.AmortizedGP` (nothing is fitted, and
         ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
         or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
@@ -416,7 +300,7 @@ class GPQuerier(_ModelQuerier):
         variance on average over the bounds or the pool.
     n_candidates : int, default=None
         Number of random points compared when there is no pool; where nothing is fitted, of rows
-        of a pool, too. None means 5,000, and 256 where nothing is fitted.
+        of a pool, too. None means 5,000; 256 for the ensemble, 600 for the amortized one.
     bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
         Lower and upper limit of each feature in the user's units; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
@@ -448,7 +332,7 @@ class GPQuerier(_ModelQuerier):
     See Also
     --------
     GPSafeQuerier : The same with a safety constraint.
-    AmortizedQuerier : A pretrained policy in place of model and candidates.
+    AmortizedQuerier : With a pretrained network: nothing is fitted or stated.
 
     References
     ----------
@@ -497,13 +381,13 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble", "averaged"}, estimator or kernel, \
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized"}, estimator or kernel, \
             default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
-        millisecond), :class:`~sklearn_asal.surrogates.AveragedGP` (nothing is fitted, and
+        millisecond), :class:`~sklearn_asal.surrogates.AmortizedGP` (nothing is fitted, and
         ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
         or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
@@ -517,9 +401,9 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         no better, and nothing is ruled out.
     n_candidates : int, default=None
         Number of random points compared when there is no pool; where nothing is fitted, of rows
-        of a pool, too. None means 5,000, and 256 where nothing is fitted. If none of them is safe,
-        as many points between these and the observations are tried; of a pool, eight times as many
-        rows.
+        of a pool, too. None means 5,000; 256 for the ensemble, 600 for the amortized one. If none
+        of them is safe, as many points between these and the observations are tried; of a pool,
+        eight times as many rows.
     gamma : float, default=0.05
         Tolerated probability that a query is unsafe, see ``acquisition``. With
         "variance_reduction" nothing is ruled out from one sixth on.
@@ -568,7 +452,7 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
     See Also
     --------
     GPQuerier : The same without a safety constraint.
-    AmortizedSafeQuerier : A pretrained policy in place of models and candidates.
+    AmortizedSafeQuerier : With a pretrained network: nothing is fitted or stated.
 
     References
     ----------
@@ -627,20 +511,6 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
             raise ValueError(
                 f"on_no_safe must be 'raise' or 'least_unsafe', got {self.on_no_safe!r}."
             )
-
-    def _raw_limits(self, margin, z):
-        mean, std = np.transpose(margin, (1, 2, 0))
-        scale = self.z_scale
-        if is_auto(scale):
-            scale = margin_scales(z, self.safety_threshold, self.safe_when)
-        sign = np.where(np.asarray(self.safe_when) == "above", 1.0, -1.0)
-        threshold = np.asarray(self.safety_threshold)
-        boolean = boolean_limits(z)
-        # Margins of -1 and 1 stand for False and True.
-        threshold, sign = np.where(boolean, 0.5, threshold), np.where(boolean, 1.0, sign)
-        scale = np.where(boolean, 0.5, scale)
-        mean, std = threshold + sign * scale * mean, scale * std
-        return (mean[:, 0], std[:, 0]) if z.ndim == 1 else (mean, std)
 
 
 def _any_safe(limits, points, required, rng):

@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from ..acquisition import argbest
 from ..box import Box
 from ..pool import sobol
+from ..surrogates.evidence import rank_features
 
 # Points that are no farther apart than this, at unit scale, are the same experiment.
 SAME = 1e-6
@@ -55,12 +56,17 @@ class Cache:
         Models that are extended observation by observation.
     candidates : Candidates or None
         Those of the last query with a pool.
+    probed : Probed or None
+        What the inputs alone say about hyperparameters.
+    reference : tuple of ndarray or None
+        Ranks of the features, and points all over the unit cube that go with them.
     """
 
     def __init__(self):
         self._generation = _generation
         self.telling, self.lock = threading.Lock(), threading.Lock()
-        self.history = self.policy = self.tokens = self.attended = self.candidates = None
+        self.history = self.policy = self.tokens = self.attended = None
+        self.candidates = self.probed = self.reference = None
         self.models = {}
 
     @property
@@ -118,6 +124,28 @@ class History:
         order = np.append(order, np.arange(self.n_observed, len(self.X)))
         margin = None if self.margin is None else self.margin[order]
         return replace(self, X=self.X[order], y=self.y[order], margin=margin)
+
+    @functools.cached_property
+    def feature_rank(self):
+        """A rank for each feature that depends on its values only, not on its place."""
+        observed = self.observed
+        return rank_features(observed.X, observed.y, *observed.margins)
+
+    def reference(self, n):
+        """Points all over the unit cube whose coordinates go to features by their rank.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+        """
+        rank, known = self.feature_rank, self.cache.reference
+        if known is None or len(known[1]) != n or not np.array_equal(known[0], rank):
+            known = self.cache.reference = rank, sobol(n, len(rank))[:, rank]
+        return known[1]
 
     @functools.cached_property
     def margins(self):

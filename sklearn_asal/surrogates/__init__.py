@@ -22,6 +22,10 @@ included. The same data have to give the same model. Optional methods are
 ``zero_mean``
     A parameter that queriers set to True in models of safety margins: far from data a margin is
     as likely to be negative as positive.
+``probed``
+    An attribute by which models of the same inputs share what these alone say. Predictions of such
+    a model are averaged over members, and its ``variance_reduction`` takes ``n_members`` as well,
+    for so many most probable ones.
 ``scale_free``
     An attribute that is True where values need not be near unit scale.
 
@@ -31,7 +35,7 @@ whatever may be one.
 """
 
 from .adapters import SURROGATES, GPyTorchSurrogate, RegressorSurrogate, as_surrogate
-from .averaged import AveragedGP
+from .amortized import AmortizedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
@@ -39,7 +43,7 @@ from .sparse import SparseGP
 
 __all__ = [
     "SURROGATES",
-    "AveragedGP",
+    "AmortizedGP",
     "EnsembleGP",
     "ExactGP",
     "GPyTorchSurrogate",

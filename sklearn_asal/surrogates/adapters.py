@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray, Surrogate
 from ..settings import own_settings
-from .averaged import AveragedGP
+from .amortized import AmortizedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
@@ -34,7 +34,7 @@ SURROGATES: dict[str, type[Surrogate]] = {
     "sparse": SparseGP,
     "mixture": MixtureGP,
     "ensemble": EnsembleGP,
-    "averaged": AveragedGP,
+    "amortized": AmortizedGP,
 }
 
 

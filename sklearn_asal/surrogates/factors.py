@@ -9,6 +9,8 @@ from .kernels import rbf, rbf_of_squares, squared_differences
 
 # Rows that are quicker added to the factors than all of them made anew.
 _FEW = 4
+# What lies farther away is as far in single precision.
+_FAR = 1e6
 # Kernels of so many lengthscales are quicker made together.
 _MANY = 8
 
@@ -38,9 +40,7 @@ class InverseFactors:
 
     def __init__(self, X, lengthscales, noises, which):
         self.X, self.lengthscales, self.noises, self.which = X.copy(), lengthscales, noises, which
-        K = self._kernels(X, X)[which] + (noises**2)[:, None, None] * np.eye(len(X))
-        # Three times as fast as a general inverse.
-        self.inverse = np.stack([dtrtri(L, lower=True)[0] for L in np.linalg.cholesky(K)])
+        self.inverse = inverse_factors(self._kernels(X, X)[which], noises)
         self.log_determinant = np.log(np.diagonal(self.inverse, axis1=1, axis2=2)).sum(axis=1)
 
     def has(self, lengthscales, noises, which):
@@ -92,6 +92,24 @@ class InverseFactors:
         extended.log_determinant = self.log_determinant - np.log(pivot)
         return extended
 
+    def subset(self, members):
+        """Those of some members.
+
+        Parameters
+        ----------
+        members : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        InverseFactors
+        """
+        found = copy.copy(self)
+        found.lengthscales = self.lengthscales[self.which[members]]
+        found.which, found.noises = np.arange(len(members)), self.noises[members]
+        found.inverse = self.inverse[members]
+        found.log_determinant = self.log_determinant[members]
+        return found
+
     def lengthscale(self, member):
         """Lengthscales of a member.
 
@@ -130,6 +148,27 @@ class InverseFactors:
         if len(self.lengthscales) < _MANY:
             return np.stack([rbf(A, B, scale) for scale in self.lengthscales])
         return rbf_of_squares(squared_differences(A, B), self.lengthscales, len(A))
+
+
+def inverse_factors(kernels, noises):
+    """Inverse Cholesky factors of kernels with noise.
+
+    Parameters
+    ----------
+    kernels : ndarray of shape (..., k, n, n)
+    noises : ndarray of shape (k,)
+        Standard deviations.
+
+    Returns
+    -------
+    ndarray of shape (..., k, n, n)
+        Lower triangular.
+    """
+    n = kernels.shape[-1]
+    factors = np.linalg.cholesky(kernels + (noises**2)[:, None, None] * np.eye(n))
+    # Three times as fast as a general inverse.
+    inverse = [dtrtri(L, lower=True)[0] for L in factors.reshape(-1, n, n)]
+    return np.stack(inverse).reshape(factors.shape)
 
 
 class ReferenceSet:
@@ -194,6 +233,36 @@ class ReferenceSet:
         if n:
             grown[:n] = rows[:n]
         return grown
+
+
+def rbf_of_members(A, B, lengthscales):
+    """RBF kernels of several lengthscales, in single precision and in one call.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n_features)
+    B : ndarray of shape (m, n_features)
+    lengthscales : ndarray of shape (k, n_features)
+
+    Returns
+    -------
+    ndarray of float32 of shape (k, n, m)
+    """
+    # Minus half the squared distance as one product; from the middle of the cube its terms
+    # cancel least.
+    A, B = (np.minimum(np.maximum(part - 0.5, -_FAR), _FAR) for part in (A, B))
+    A, B, inverse = (part.astype(np.float32) for part in (A, B, 1 / lengthscales))
+    k, n_features = inverse.shape
+    left = np.ones((k, len(A), n_features + 2), np.float32)
+    right = np.ones((k, n_features + 2, len(B)), np.float32)
+    np.multiply(A, inverse[:, None], out=left[:, :, :n_features])
+    np.multiply(B.T, inverse[:, :, None], out=right[:, :n_features])
+    squares = -0.5 * np.square(inverse)
+    left[:, :, n_features] = squares @ np.square(A).T
+    right[:, n_features + 1] = squares @ np.square(B).T
+    kernel = left @ right
+    np.minimum(kernel, 0.0, out=kernel)
+    return np.exp(kernel, out=kernel)
 
 
 def rbf_single(A, B, lengthscale):

@@ -2,13 +2,22 @@
 
 import argparse
 import dataclasses
+import math
+import os
 import typing
 
 from .._arguments import positive, positive_number
+from ..policies.registry import ANY
 from .distributed import joined
+from .inference import InferenceTrainer
 from .loop import Trainer, read_state
 from .presets import OF_SAFETY, PRESETS, Preset
 from .priors import DISTRIBUTIONS, parse_distribution
+
+# The fields of a preset that ``any`` has, too.
+_OF_ANY = "steps", "seed"
+# Data sets of ``any`` come in files, of which some are held out for validation.
+_FEWEST_FILES = 9
 
 
 def add_arguments(train):
@@ -20,7 +29,12 @@ def add_arguments(train):
     """
     train.set_defaults(run=_train, parser=train)
     train.add_argument(
-        "preset", nargs="?", choices=sorted(PRESETS), metavar="PRESET", help=", ".join(PRESETS)
+        "preset",
+        nargs="?",
+        choices=sorted([*PRESETS, ANY]),
+        metavar="PRESET",
+        help=f"{', '.join(PRESETS)}, or {ANY}: one policy for all numbers of features. Of the "
+        f"fields below, {ANY} takes --steps (default: 30000) and --seed (default: 0).",
     )
     train.add_argument("--out", help="folder of the run")
     train.add_argument("--plot", metavar="RUN", help="draw the curves of a run, and nothing else")
@@ -30,6 +44,13 @@ def add_arguments(train):
     train.add_argument("--threads", type=positive, help="CPU threads; default: one for each core")
     train.add_argument("--minutes", type=positive_number, help="stop then; can be resumed")
     train.add_argument("--tensorboard", action="store_true", help="log to OUT/tensorboard, too")
+    train.add_argument(
+        "--systems",
+        type=positive,
+        metavar="FILES",
+        help=f"of {ANY} only: simulated data sets to learn from, in files of 2,560; default: 800, "
+        f"at least {_FEWEST_FILES}",
+    )
     train.add_argument("--batch", type=positive, help="tasks a step; sets --n-kernels")
     train.add_argument("--save-every", type=float, default=120, help="seconds; default %(default)s")
     train.add_argument("--validate-every", type=positive, help="steps; default: 50")
@@ -77,19 +98,27 @@ def _lags(text):
 
 
 def _of_run(arguments):
-    preset = Preset.from_dict(read_state(arguments.out)["preset"])
-    if arguments.preset not in (None, preset.name):
+    """The preset of the run in --out; of a run of ``any`` its settings, a dict."""
+    state = read_state(arguments.out)
+    preset = None if "settings" in state else Preset.from_dict(state["preset"])
+    name = ANY if preset is None else preset.name
+    if arguments.preset not in (None, name):
         raise ValueError(
-            f"{arguments.out} holds a run of {preset.name}, not of {arguments.preset}; leave the "
+            f"{arguments.out} holds a run of {name}, not of {arguments.preset}; leave the "
             "preset out to go on with it, or choose another folder."
         )
-    return preset
+    return state["settings"] if preset is None else preset
 
 
 def _train(arguments):
     if arguments.plot is not None:
-        from .plot import plot_run
+        from .plot import plot_run, read_log
 
+        if "validation" in read_log(arguments.plot):
+            raise ValueError(
+                f"{arguments.plot} holds a run of {ANY}, which --plot does not draw; its log.csv "
+                "has a row for each validation: step, seconds, loss and validation."
+            )
         print(plot_run(arguments.plot))
         return 0
     if arguments.out is None or (arguments.preset is None and not arguments.resume):
@@ -97,7 +126,11 @@ def _train(arguments):
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
     changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
     # The flags of a run need not be said again; what is said has to agree with it.
-    preset = _of_run(arguments) if arguments.resume else PRESETS[arguments.preset]
+    preset = _of_run(arguments) if arguments.resume else PRESETS.get(arguments.preset, {})
+    if isinstance(preset, dict):
+        return _train_any(arguments, changes, preset)
+    if arguments.systems is not None:
+        raise ValueError(f"--systems is for {ANY}, and not for {preset.name}; leave it out.")
     preset = preset.replace(**changes)
     # The presets' own number may be larger: it makes every step of a short run direct.
     if arguments.direct_steps is not None and arguments.direct_steps > preset.steps:
@@ -139,3 +172,71 @@ def _train(arguments):
             "with --validate-every."
         )
     return status
+
+
+def _train_any(arguments, changes, known):
+    """Train the policy ``any``; ``known`` are the settings of the run that goes on."""
+    _refuse_foreign(arguments, changes)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(f"{ANY} is trained by one process; start it without torchrun.")
+    flags = {"steps": arguments.steps, "files": arguments.systems, "seed": arguments.seed}
+    asked = {name: value for name, value in flags.items() if value is not None}
+    _check_settings(asked, arguments.save_every)
+    shown = {"files": "systems"}
+    different = [
+        f"{shown.get(name, name)} (run: {known[name]}, asked: {value})"
+        for name, value in asked.items()
+        if known.get(name, value) != value
+    ]
+    if different:
+        raise ValueError(
+            f"{arguments.out} holds a run with other settings; different: {', '.join(different)}. "
+            "Leave these out to go on with it, or choose another folder."
+        )
+    trainer = InferenceTrainer(
+        arguments.out,
+        **known | asked,
+        threads=arguments.threads,
+        save_every=arguments.save_every,
+        max_seconds=arguments.minutes and 60 * arguments.minutes,
+    )
+    best = trainer.run(resume=arguments.resume)
+    if trainer.step < trainer.steps:
+        print(f"Stopped at step {trainer.step} of {trainer.steps}; go on with --resume.")
+    if math.isfinite(best):
+        print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+    else:
+        print("No policy yet: there was no validation. Go on with --resume.")
+    return 130 if trainer.interrupted else 0
+
+
+def _refuse_foreign(arguments, changes):
+    """Raise if a flag is given that has no meaning for ``any``."""
+    given = [
+        f"--{'no-' * (value is False)}{name.replace('_', '-')}"
+        for name, value in changes.items()
+        if name not in _OF_ANY
+    ]
+    others = "batch", "start_from", "tensorboard", "validate_every", "validation_tasks"
+    given += [f"--{name.replace('_', '-')}" for name in others if getattr(arguments, name)]
+    if arguments.device != "cpu":
+        given.append(f"--device {arguments.device}")
+    if given:
+        raise ValueError(
+            f"{given[0]} has no meaning for {ANY}, which is trained on the CPU and has no preset; "
+            "leave it out."
+        )
+
+
+def _check_settings(asked, save_every):
+    if asked.get("steps", 1) < 1:
+        raise ValueError(f"--steps must be at least 1, got {asked['steps']}")
+    if asked.get("files", _FEWEST_FILES) < _FEWEST_FILES:
+        raise ValueError(
+            f"--systems must be at least {_FEWEST_FILES}, for {_FEWEST_FILES - 1} files are held "
+            f"out for validation; got {asked['files']}"
+        )
+    if not 0 <= asked.get("seed", 0) < 2**63:
+        raise ValueError(f"--seed must be from 0 to 2**63 - 1, got {asked['seed']}")
+    if not save_every >= 0:
+        raise ValueError(f"--save-every must be at least 0 seconds, got {save_every}")

@@ -419,8 +419,8 @@ def test_every_task_has_a_suite_of_methods():
     assert set(TASKS.values()) == set(SUITES)
     assert sorted([*SUITES["al"], *SUITES["safe"]]) == sorted(METHODS)
     assert set(METHODS) == set(
-        "asal safe-ensemble safe-averaged safe-gp safe-svgp safe-mgp min-unsafe safe-random "
-        "aal ensemble averaged gp svgp mgp random".split()
+        "asal asal-any safe-ensemble safe-gp safe-svgp safe-mgp min-unsafe safe-random "
+        "aal aal-any ensemble gp svgp mgp random".split()
     )
 
 
@@ -443,9 +443,26 @@ def test_policy_and_tolerance_reach_the_querier(policy):
     querier = make("asal", task(), policy(True))
     assert isinstance(querier, AmortizedSafeQuerier)
     assert querier.policy == policy(True)
-    assert make("asal", task()).policy == "auto"
+    assert make("aal", task()).policy == "1d"
+    assert make("asal", get_task("simionescu")).policy == "2d"
     case = replace(task(), gamma=0.2)
-    assert make("safe-gp", case).gamma == make("min-unsafe", case).gamma == 0.2
+    for name in ("asal", "safe-gp", "min-unsafe", "safe-ensemble"):
+        assert make(name, case).gamma == 0.2
+
+
+@pytest.mark.parametrize("name", ["asal-any", "aal-any"])
+def test_the_policy_for_any_system_is_the_shipped_one(policy, name):
+    """With its own tolerance, whatever the policy of the other methods and the task's gamma."""
+    querier = make(name, replace(two_limits(), gamma=0.2), policy(METHODS[name].safe))
+    assert querier.policy == "any"
+    assert getattr(querier, "gamma", None) is None
+
+
+def test_methods_for_any_system_have_results_with_every_policy(tmp_path, policy):
+    options = {"tasks": ["simionescu"], "methods": ["asal-any"], "n_queries": 2}
+    run_cells(tmp_path, seeds=1, policy=policy(True), **options)
+    results = run_cells(tmp_path, seeds=2, **options)
+    assert list(results.records) == [("simionescu", "asal-any", seed) for seed in (0, 1)]
 
 
 class Alarming(Sequence):

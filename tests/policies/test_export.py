@@ -16,7 +16,7 @@ from sklearn_asal.policies.networks import build
 from sklearn_asal.policies.registry import load_runtime, shipped
 from sklearn_asal.policies.runtime import told_budget
 
-SHIPPED = [(safe, name) for safe in (True, False) for name in shipped(safe)]
+SHIPPED = [(safe, name) for safe in (True, False) for name in shipped(safe) if name != "any"]
 every_shipped = pytest.mark.parametrize(("safe", "name"), SHIPPED)
 NONSENSE = [0, -3, np.nan, np.inf, -np.inf, 0.5, 0.999]
 # What float32 computations in another order may differ by.
@@ -237,6 +237,16 @@ def test_wrong_kind(tmp_path):
     policy = saved(tmp_path / "p.safetensors")
     with pytest.raises(PolicyFileError, match="AmortizedSafeQuerier"):
         export_onnx(policy, tmp_path / "p.onnx", safe=False)
+
+
+@pytest.mark.parametrize("safe", [True, False, None])
+def test_what_infers_hyperparameters_proposes_no_points(tmp_path, safe, capsys):
+    pytest.importorskip("onnx")
+    with pytest.raises(PolicyFileError, match=r"'any'.*hyperparameters"):
+        export_onnx("any", tmp_path / "p.onnx", **({} if safe is None else {"safe": safe}))
+    assert main(["export", "any", str(tmp_path / "p.onnx")]) == 1
+    assert "hyperparameters" in capsys.readouterr().err
+    assert not (tmp_path / "p.onnx").exists()
 
 
 def test_without_the_package(tmp_path, monkeypatch, capsys):

@@ -10,7 +10,15 @@ import torch
 from sklearn_asal import policies
 from sklearn_asal.exceptions import PolicyFileError, PolicyNotFoundError
 from sklearn_asal.policies import load_policy, save_policy, shipped
-from sklearn_asal.policies.registry import load_any, load_runtime, locate, resolve
+from sklearn_asal.policies.registry import (
+    find,
+    infers,
+    load_any,
+    load_inference,
+    load_runtime,
+    locate,
+    resolve,
+)
 
 from .conftest import small_network
 
@@ -50,15 +58,15 @@ assert "torch" not in sys.modules
 
 
 def test_every_shipped_policy_is_there():
-    assert shipped(True) == {"2d": 2, "3d": 3, "7d-fluid": 7}
-    assert shipped(False) == {"1d": 1, "2d": 2, "2d-long": 2, "5d": 5}
+    assert shipped(True) == {"any": None, "2d": 2, "3d": 3, "7d-fluid": 7}
+    assert shipped(False) == {"any": None, "1d": 1, "2d": 2, "2d-long": 2, "5d": 5}
 
 
 def test_imports_point_one_way():
     """Each module imports only from those before it, wherever in the file."""
     order = (
-        "architecture checkpoint runtime reader_runtime kv_cache layers reader transformer "
-        "networks torch_runtime registry export"
+        "architecture checkpoint runtime reader_runtime inference_runtime kv_cache layers reader "
+        "transformer inference networks torch_runtime registry export"
     ).split()
     folder = Path(policies.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == {"__init__", *order}
@@ -88,7 +96,7 @@ def test_load_any(path):
 
 
 @pytest.mark.parametrize(
-    ("safe", "name"), [(s, n) for s in (True, False) for n in sorted(shipped(s))]
+    ("safe", "name"), [(s, n) for s in (True, False) for n in sorted(shipped(s)) if n != "any"]
 )
 def test_shipped(safe, name):
     network, header = load_policy(name, safe=safe)
@@ -100,7 +108,53 @@ def test_shipped(safe, name):
         assert key in header
 
 
+def test_the_shipped_policy_for_any_system():
+    """One file with and without a limit."""
+    network, header = load_any("any")
+    assert header["n_features"] is header["safe"] is header["max_budget"] is None
+    assert {"training", "validation", "steps_done"} <= set(header)
+    for safe in (True, False):
+        assert load_policy("any", safe=safe)[0] is network
+        assert load_runtime("any", safe=safe)[0] is load_inference("any")
+        for policy in "any", "auto":
+            for n_features in 1, 2, 13:
+                found = find(policy, n_features, safe)
+                assert found.runtime is load_inference("any")
+                assert found.infers
+                assert found.is_current
+
+
+def test_which_policies_infer_hyperparameters(path, tmp_path):
+    own = tmp_path / "own.safetensors"
+    own.write_bytes(locate("any", safe=True).read_bytes())
+    for policy in ("auto", "any", own, str(own)):
+        assert infers(policy)
+    for policy in ("1d", "2d", "2d-long", "7d-fluid", path, str(path)):
+        assert not infers(policy)
+    for policy in ("no-such-policy", tmp_path, tmp_path / "none", None, 3, __file__):
+        assert not infers(policy)
+    own.write_bytes(path.read_bytes())
+    assert not infers(own)
+
+
+def test_only_some_policies_infer_hyperparameters(path):
+    for policy in (path, "1d"):
+        with pytest.raises(PolicyFileError, match="infers no hyperparameters; take 'any'"):
+            load_inference(policy)
+    with pytest.raises(PolicyNotFoundError):
+        load_inference("no-such-policy")
+
+
+def test_the_policy_for_any_system_fits_where_others_do_not(path):
+    for n_features, fitting in ((2, ""), (3, " and '3d' fit"), (4, "'any' fits")):
+        if fitting:
+            with pytest.raises(ValueError, match=rf"takes 2\. .*{fitting}\."):
+                find(path, n_features, True)
+        else:
+            assert not find(path, n_features, True).infers
+
+
 def test_a_folder_is_not_a_policy(tmp_path):
-    for find in (lambda: locate(tmp_path, safe=True), lambda: resolve(tmp_path)):
+    for call in (lambda: locate(tmp_path, safe=True), lambda: resolve(tmp_path)):
         with pytest.raises(PolicyNotFoundError, match=r"is a folder; .*policy\.safetensors"):
-            find()
+            call()

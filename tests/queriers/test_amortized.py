@@ -120,7 +120,7 @@ def test_budgets_beyond_training_are_warned_of():
     querier = AmortizedQuerier(policy_file(False), budget=60)
     message = (
         "budget=60 is more than the 40 queries that the policy was trained for; .*"
-        r'GPQuerier\(surrogate="ensemble", acquisition="variance_reduction"\) needs no plan'
+        r"Policy 'any' needs no plan\."
     )
     with pytest.warns(DataScaleWarning, match=message) as record:
         querier.fit(X, Y)
@@ -155,19 +155,22 @@ def test_the_end_of_an_unstated_plan_is_warned_of():
 def test_long_campaigns_have_a_policy_of_their_own():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataScaleWarning)
-        long = AmortizedQuerier(budget=100).fit(X, Y)
-        short = AmortizedQuerier(budget=30).fit(X, Y)
+        long = AmortizedQuerier("2d-long", budget=100).fit(X, Y)
+        short = AmortizedQuerier("2d", budget=30).fit(X, Y)
+        assert long.query().shape == short.query().shape == (1, 2)
     assert long.policy_header_["max_budget"] == 100
     assert short.policy_header_["max_budget"] == 30
-    for querier, name in ((long, "2d-long"), (short, "2d")):
-        expected = AmortizedQuerier(name).query(X, Y, budget=querier.budget)
-        np.testing.assert_array_equal(querier.query(), expected)
-    changed = clone(long).set_params(budget=30).fit(X, Y)
-    assert changed.policy_header_ == short.policy_header_
     with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
         AmortizedQuerier("2d", budget=100).fit(X, Y)
     with pytest.warns(DataScaleWarning, match="Policy '2d-long' was trained for more"):
-        AmortizedQuerier().query(X, Y, budget=100)
+        AmortizedQuerier("2d").query(X, Y, budget=100)
+    # There is none for more, nor for safe campaigns.
+    for querier, data in (
+        (AmortizedQuerier("2d-long"), (X, Y)),
+        (AmortizedSafeQuerier("2d"), (X, Y, Z)),
+    ):
+        with pytest.warns(DataScaleWarning, match="stretched over them. Policy 'any' needs no"):
+            querier.query(*data, budget=101)
 
 
 def test_swapping_the_classes_changes_nothing_else():
@@ -214,7 +217,7 @@ def test_ordinary_campaigns_are_silent():
 def test_safe_points_far_from_the_middle_are_a_warning():
     """Policies were trained on systems that are safe in the middle, and go there."""
     corner = np.array([[0.2, 0.2], [0.25, 0.5], [0.5, 0.5]])
-    with pytest.warns(SafetyWarning, match='middle of bounds.*GPSafeQuerier.*"ensemble"'):
+    with pytest.warns(SafetyWarning, match="middle of bounds.*take policy 'any'"):
         AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -237,50 +240,51 @@ def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
 # ---- policies
 
 
-def test_auto_takes_the_shipped_policy(shop):
+def test_shipped_policies_by_their_names(shop):
     np.testing.assert_allclose(
-        AmortizedSafeQuerier(budget=7).fit(X, Y, Z).query(), forward(True, 7), rtol=0, atol=1e-6
+        AmortizedSafeQuerier("2d", budget=7).fit(X, Y, Z).query(),
+        forward(True, 7),
+        rtol=0,
+        atol=1e-6,
     )
     np.testing.assert_allclose(
         AmortizedQuerier("2d", budget=7).query(X, Y), forward(False, 7), rtol=0, atol=1e-6
     )
-    assert AmortizedSafeQuerier().query(np.ones((2, 3)), [0, 1], [0, 1]).shape == (1, 3)
+    assert AmortizedSafeQuerier("3d").query(np.full((2, 3), 0.5), [0, 1], [0, 1]).shape == (1, 3)
+    with pytest.raises(PolicyNotFoundError, match="neither a shipped unconstrained policy nor a"):
+        AmortizedQuerier("3d").fit(np.full((2, 3), 0.5), [0, 1])
 
 
-def test_no_policy_for_so_many_features(shop):
-    four = np.full((2, 4), 0.5)
-    message = (
-        "no general policy for X with 4 features is shipped with AmortizedSafeQuerier "
-        r"\(shipped: '2d' for 2 features, '3d' for 3 features\).*python -m sklearn_asal train"
-    )
-    querier = AmortizedSafeQuerier()
-    for call in querier.fit, querier.query:
-        with pytest.raises(ValueError, match=message):
-            call(four, [0, 1])
-    assert not hasattr(querier, "X_")
-    with pytest.raises(ValueError, match=r"3 features.*shipped: '2d' for 2 features\)"):
-        AmortizedQuerier().fit(four[:, :3], [0, 1])
-
-
-def test_a_policy_of_one_system_is_only_taken_by_name(tmp_path, monkeypatch):
+def test_a_policy_of_one_system_is_taken_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
     (tmp_path / "safe-2d-rig.safetensors").write_bytes(Path(policy_file(True)).read_bytes())
-    with pytest.raises(ValueError, match=r"no general policy.*'2d-rig' was trained for one system"):
-        AmortizedSafeQuerier().fit(X, Y, Z)
-    assert AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query().shape == (1, 2)
+    expected = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z)
+    found = AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_auto_is_no_policy_for_one_number_of_features(shop):
+    """Not even where the one for any number of them is missing."""
+    querier = AmortizedSafeQuerier()
+    for call in querier.fit, querier.query:
+        with pytest.raises(PolicyNotFoundError, match=r"'any' is neither .*: '2d', '3d'"):
+            call(X, Y, Z)
+    assert not hasattr(querier, "X_")
 
 
 def test_another_number_of_features_than_the_policy_s(shop):
     three = np.full((2, 3), 0.5)
-    with pytest.raises(ValueError, match=r"X has 3 features, but policy '2d' takes 2.*'3d' fits"):
+    with pytest.raises(
+        ValueError, match=r"3 features, but policy '2d' takes 2\. 'any' and '3d' fit\."
+    ):
         AmortizedSafeQuerier("2d").fit(three, [0, 1])
-    with pytest.raises(ValueError, match=r"takes 2. No shipped policy fits; train one with"):
+    with pytest.raises(ValueError, match=r"takes 2\. 'any' fits\."):
         AmortizedQuerier(policy_file(False)).query(three, [0, 1])
 
 
 def test_nothing_shipped(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
-    with pytest.raises(ValueError, match=r"\(shipped: none\)"):
+    with pytest.raises(PolicyNotFoundError, match="Shipped unconstrained policies: none yet"):
         AmortizedQuerier().fit(X, Y)
 
 
@@ -565,7 +569,7 @@ def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
     querier.tell(near, 1.0, 1.0).query(pool=pool)
     assert not querier._cache.models
-    monkeypatch.setattr("sklearn_asal.queriers.amortized._MANY", 1000)
+    monkeypatch.setattr("sklearn_asal.queriers.rows._MANY", 1000)
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
 
 

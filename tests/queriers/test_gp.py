@@ -518,7 +518,7 @@ def test_torch_is_not_needed(data):
     code = (
         "import sys, numpy as np; from sklearn_asal import GPSafeQuerier\n"
         "data = np.full((2, 2), 0.5), [0.1, 0.2], [1.0, 1.1]\n"
-        "for s in ('exact', 'sparse', 'mixture', 'ensemble'):\n"
+        "for s in ('exact', 'sparse', 'mixture', 'ensemble', 'amortized'):\n"
         "    GPSafeQuerier(s, n_candidates=20).query(*data)\n"
         "assert 'torch' not in sys.modules"
     )
@@ -530,7 +530,7 @@ def test_torch_is_not_needed(data):
     [
         (
             {"surrogate": "exakt"},
-            "one of 'exact', 'sparse', 'mixture', 'ensemble', 'averaged', an estimator",
+            "one of 'exact', 'sparse', 'mixture', 'ensemble', 'amortized', an estimator",
         ),
         ({"surrogate": ExactGP}, None),
         ({"surrogate": 3}, "surrogate must be one of"),
@@ -795,7 +795,7 @@ def test_a_campaign_of_the_ensemble_is_safe_and_learns():
         assert errors[-1] < 0.25 * errors[0]
 
 
-@pytest.mark.parametrize("surrogate", ["ensemble", "averaged"])
+@pytest.mark.parametrize("surrogate", ["ensemble", "amortized"])
 def test_noise_free_campaigns_go_all_over_the_bounds(surrogate):
     """Gains get ever smaller, and must not tie for that."""
     querier = GPQuerier(surrogate, acquisition="variance_reduction", random_state=0)

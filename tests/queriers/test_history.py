@@ -28,6 +28,51 @@ def history_of(X, y=None, margin=None, n_observed=None):
     return History(X, y, margin, n_observed, Box.of(None, X.shape[1]), Cache())
 
 
+# ---- features
+
+
+@settings(deadline=None, derandomize=True)
+@given(data=st.data(), n=st.integers(1, 6), n_features=st.integers(1, 5), pending=st.booleans())
+def test_ranks_of_features_go_with_them(data, n, n_features, pending):
+    """And neither the order of rows nor units of the outputs have a part in them."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    # A coarse grid makes equal columns frequent; outcomes tell them apart.
+    X, y = rng.integers(0, 3, (n, n_features)) / 2, rng.normal(size=n)
+    columns, rows = data.draw(st.permutations(range(n_features))), rng.permutation(n)
+    history, other = history_of(X, y), history_of(X[rows][:, columns], 1e3 * y[rows] - 7)
+    if pending:
+        point = rng.random(n_features)
+        history, other = history.with_pending(point), other.with_pending(point[columns])
+    rank = history.feature_rank
+    assert sorted(rank) == list(range(n_features))
+    # Columns that are equal altogether may change places.
+    expected, found = history.X[:, np.argsort(rank)], other.X[:, np.argsort(other.feature_rank)]
+    np.testing.assert_array_equal(found[:n], expected[:n][rows])
+    np.testing.assert_array_equal(found[n:], expected[n:])
+
+
+def test_outcomes_rank_features_of_equal_values():
+    factorial = [[0, 0], [0, 1], [1, 0], [1, 1]]
+    rank = history_of(factorial, [0.0, 1.0, 0.1, 0.2]).feature_rank
+    turned = history_of(np.array(factorial)[:, ::-1], [0.0, 1.0, 0.1, 0.2]).feature_rank
+    np.testing.assert_array_equal(turned, rank[::-1])
+
+
+def test_reference_points():
+    history = history_of([[0.7, 0.1, 0.4], [0.8, 0.2, 0.3]])
+    points = history.reference(64)
+    assert points.shape == (64, 3)
+    np.testing.assert_allclose(points.mean(axis=0), 0.5, atol=0.02)
+    order = [2, 0, 1]
+    other = history_of(history.X[:, order])
+    np.testing.assert_array_equal(other.reference(64), points[:, order])
+    # Those of a campaign stay the same array as long as the ranks do.
+    assert history.with_pending(np.array([0.75, 0.3, 0.5])).reference(64) is points
+    assert history.reference(32).shape == (32, 3)
+    changed = history.with_pending(np.array([0.0, 0.3, 0.5]))
+    assert not np.array_equal(changed.reference(32), history.reference(32))
+
+
 # ---- pending points
 
 

@@ -25,7 +25,16 @@ class AnySizeSafe(AmortizedSafeQuerier):
     _load = AnySize._load
 
 
-@parametrize_with_checks([UniformQuerier(), BestSafeQuerier(), AnySize(), AnySizeSafe()])
+@parametrize_with_checks(
+    [
+        UniformQuerier(),
+        BestSafeQuerier(),
+        AmortizedQuerier(),
+        AmortizedSafeQuerier(),
+        AnySize(),
+        AnySizeSafe(),
+    ]
+)
 def test_every_check_passes(estimator, check):
     check(estimator)
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from sklearn_asal.surrogates.factors import InverseFactors, ReferenceSet
+from sklearn_asal.surrogates.factors import (
+    InverseFactors,
+    ReferenceSet,
+    inverse_factors,
+    rbf_of_members,
+)
 
 X = np.random.default_rng(0).random((12, 3))
 LENGTHSCALES = np.array([[0.3, 0.3, 0.3], [0.2, 0.5, 1.5]])
@@ -56,6 +61,37 @@ def test_hyperparameters_are_compared():
     assert not factors.has(2 * LENGTHSCALES, NOISES, WHICH)
     assert not factors.has(LENGTHSCALES, 2 * NOISES, WHICH)
     assert not factors.has(LENGTHSCALES, NOISES, 1 - WHICH)
+
+
+def test_some_of_the_members():
+    factors = InverseFactors(X[:9], LENGTHSCALES, NOISES, WHICH)
+    few = factors.subset(np.array([2, 1]))
+    expected = InverseFactors(X[:9], LENGTHSCALES[WHICH[[2, 1]]], NOISES[[2, 1]], np.arange(2))
+    assert few.has(expected.lengthscales, expected.noises, expected.which)
+    for found, other in ((few, expected), (few.of(X), expected.of(X))):
+        np.testing.assert_array_equal(found.X, other.X)
+        np.testing.assert_allclose(found.inverse, other.inverse, rtol=1e-12)
+        np.testing.assert_allclose(found.log_determinant, other.log_determinant, rtol=1e-12)
+
+
+def test_many_kernels_at_once():
+    kernels = np.array([[kernel(rows, rows, i) for i in range(3)] for rows in (X[:5], X[5:10])])
+    found = inverse_factors(kernels, NOISES)
+    assert found.shape == (2, 3, 5, 5)
+    for b in range(2):
+        for i, noise in enumerate(NOISES):
+            L = np.linalg.cholesky(kernels[b, i] + noise**2 * np.eye(5))
+            np.testing.assert_allclose(found[b, i] @ L, np.eye(5), atol=1e-9)
+
+
+def test_kernels_of_members_in_single_precision():
+    points, lengthscales = np.vstack([X[:5] + 0.01, X[:2]]), LENGTHSCALES[WHICH]
+    found = rbf_of_members(X, points, lengthscales)
+    assert found.dtype == np.float32
+    assert found.shape == (3, 12, 7)
+    assert found.max() <= 1.0
+    for i in range(3):
+        np.testing.assert_allclose(found[i], kernel(X, points, i), rtol=1e-4, atol=1e-6)
 
 
 def test_a_reference_set_follows_the_inputs():
