@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _LENGTHSCALE, _NOISE = 0.3, (0.01, 0.2)
 #: Name of the policy for any number of features, with and without a limit.
 ANY = "any"
+#: What else it is called.
+INFERRING = "auto", ANY, f"safe-{ANY}"
 
 
 @functools.cache
@@ -93,6 +95,11 @@ def locate(name_or_path: StrPath, *, safe: bool) -> Path:
         return Path(name_or_path)
     kind = "safe" if safe else "unconstrained"
     _not_a_folder(name_or_path)
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise PolicyNotFoundError(
+            f"policy must be a name or a path, got {type(name_or_path).__name__}; all other "
+            "parameters are given by name, such as bounds=..."
+        )
     raise PolicyNotFoundError(
         f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
         f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
@@ -244,7 +251,7 @@ def infers(policy: StrPath) -> bool:
         False where it cannot be read.
     """
     if isinstance(policy, str):
-        if policy in ("auto", ANY):
+        if policy in INFERRING:
             return True
         if policy in shipped(True) or policy in shipped(False):
             return False
@@ -438,7 +445,7 @@ def resolve(name_or_path: StrPath) -> tuple[StrPath, bool]:
             return name, safe
     if os.path.isfile(name_or_path):
         return name_or_path, bool(read_header(name_or_path)["safe"])
-    names = [f"safe-{known}" for known in shipped(True)] + list(shipped(False))
+    names = [f"safe-{known}" for known in shipped(True) if known != ANY] + list(shipped(False))
     _not_a_folder(name_or_path)
     raise PolicyNotFoundError(
         f"policy {name!r} is neither a preset whose policy is shipped nor a file. "

@@ -42,6 +42,10 @@ _OF_ROWS, _OF_MODELS = 0.05, 0.02
 # A policy with more than this share of unsafe queries in its validation counts on rows that are
 # checked before they are proposed, with this gamma at most.
 _BOLD, _CAREFUL = 0.05, 0.1
+_UNKNOWN = (
+    "all measurements are of one point: how fast the safety signal changes is unknown. Begin with "
+    "a few different points that are known to be safe."
+)
 _WITHOUT_PLAN = f"Policy {registry.ANY!r} needs no plan."
 
 _Q = TypeVar("_Q", bound="_PolicyQuerier")
@@ -200,7 +204,7 @@ class _PolicyQuerier(ReportingQuerier):
         """The querier that chooses where the policy infers hyperparameters."""
         policy = self.policy if registry.infers(self.policy) else registry.ANY
         surrogate: Any = "amortized"
-        if policy not in ("auto", registry.ANY):
+        if policy not in registry.INFERRING:
             surrogate = AmortizedGP(policy)
         params = {
             "acquisition": "variance_reduction",
@@ -534,6 +538,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
     def _complaints_of(self, policy, history):
         found = super()._complaints_of(policy, history)
         if policy.infers:
+            if len(history.X) > 1 and not np.ptp(history.X, axis=0).any():
+                found["X"] = SafetyWarning, _UNKNOWN
             return found
         low, high = np.reshape(policy.safe_centre, (2, -1, 1))
         safe, columns = history.worst_margin >= 0, np.ascontiguousarray(history.X.T)

@@ -35,6 +35,8 @@ from ..settings import numpy_defaults
 from ..validation import as_rows, check_feature_names, column_names, observations, whole
 from .history import Cache, History
 
+# Digits of an input at unit scale that have a part in the seed.
+_DIGITS = 6
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
 
@@ -578,7 +580,9 @@ class BaseQuerier(BaseEstimator):
         """An integer that stands for ``random_state``, which is not advanced."""
         state = self.random_state
         if state is None:
-            return zlib.crc32(np.sort(X, axis=None).tobytes())
+            # At unit scale and rounded, for neither units nor the order of features matter.
+            points = Box.of(self.bounds, X.shape[1]).to_unit(X).round(_DIGITS) + 0.0
+            return zlib.crc32(np.sort(points, axis=None).tobytes())
         if isinstance(state, np.random.Generator):
             return int(copy.deepcopy(state).integers(2**31))
         rng = check_random_state(state)

@@ -129,7 +129,8 @@ class History:
     def feature_rank(self):
         """A rank for each feature that depends on its values only, not on its place."""
         observed = self.observed
-        return rank_features(observed.X, observed.y, *observed.margins)
+        known = observed.X, observed.y, *observed.margins
+        return rank_features(*known, pending=self.pending)
 
     def reference(self, n):
         """Points all over the unit cube whose coordinates go to features by their rank.

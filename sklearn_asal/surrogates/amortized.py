@@ -34,6 +34,8 @@ _MANY, _FEW, _MOST = 96, 2, 400
 # Hyperparameters stay within these: beyond, lengthscales change nothing, and smaller noises are
 # lost in single precision.
 _LENGTHSCALES, _NOISES = (0.03, 10.0), (0.01, 0.7)
+# Digits of an input by which it is another one.
+_SAME = 9
 # Digits of an input that tell it from others, and a factor that scatters them.
 _DIGITS, _SCATTER = 1e6, 0.5 * (5**0.5 - 1)
 # What is quicker worked out than shipped.
@@ -64,7 +66,8 @@ class AmortizedGP(BaseEstimator):
     Attributes
     ----------
     X_ : ndarray of shape (n, n_features)
-        Observed inputs.
+        Observed inputs. The same value at the same input counts once: a reading that is repeated
+        says nothing about noise.
     lengthscales_ : ndarray of shape (n_kept, n_features)
     noises_ : ndarray of shape (n_kept,)
         Standard deviations in units of the signal's.
@@ -172,8 +175,9 @@ class AmortizedGP(BaseEstimator):
         self
         """
         check_is_fitted(self, "X_")
-        X = np.asarray(X, dtype=np.float64)
-        self._expect(self._factors.of(X) if len(X) > len(self.X_) else self._factors)
+        pending = np.asarray(X, dtype=np.float64)[len(self._made_of[0]) :]
+        of_all = self._factors.of(np.concatenate([self.X_, pending]))
+        self._expect(of_all if len(pending) else self._factors)
         return self
 
     @own_settings()
@@ -320,7 +324,9 @@ class AmortizedGP(BaseEstimator):
             whole(self.n_sets, "n_sets", min_val=1)
         # Copies, for what the user passed may be changed in place.
         self._made_of = X.copy(), y.copy(), *self._settings()
-        self.X_ = self._made_of[0]
+        distinct = _distinct(X, y)
+        X, y = X[distinct], y[distinct]
+        self.X_ = X
         if np.ptp(y) <= _ROUNDING * np.abs(y).max():
             y = np.full(len(y), np.median(y))
         few = _some(X)
@@ -425,6 +431,14 @@ def _student(dof, t):
         return stdtr(dof, t)
     z = (8 * dof + 1) / (8 * dof + 3) * np.sqrt(dof * np.log1p(np.square(t) / dof))
     return ndtr(np.copysign(z, t))
+
+
+def _distinct(X, y):
+    """Rows without those that are the same as one before, in input and value."""
+    if len(np.unique(y)) == len(y):  # the usual, quickly
+        return np.arange(len(y))
+    rows = np.column_stack([X.round(_SAME), y])
+    return np.sort(np.unique(rows, axis=0, return_index=True)[1])
 
 
 def _some(X):

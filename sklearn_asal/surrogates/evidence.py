@@ -30,7 +30,7 @@ def unit(n_features):
     return max(np.sqrt(n_features / 2), 1.0)
 
 
-def rank_features(X, *outcomes):
+def rank_features(X, *outcomes, pending=()):
     """A rank for each feature that depends on what was measured, not on its place.
 
     Parameters
@@ -38,6 +38,8 @@ def rank_features(X, *outcomes):
     X : ndarray of shape (n, n_features)
     *outcomes : ndarray of shape (n,)
         They tell columns with the same values apart, as those of a factorial design.
+    pending : ndarray of shape (m, n_features), optional
+        Rows without outcomes, which tell apart what is still equal.
 
     Returns
     -------
@@ -49,6 +51,9 @@ def rank_features(X, *outcomes):
         products = X.T @ (apart / (apart.max() or 1.0))
         for key, product in zip(keys, products.round(_DIGITS).tolist(), strict=True):
             key.append(product)
+    for row in pending:
+        for key, value in zip(keys, row.tolist(), strict=True):
+            key.append(value)
     return np.argsort(sorted(range(len(keys)), key=keys.__getitem__))
 
 

@@ -81,12 +81,18 @@ def test_wrong_kind(path):
         load_policy(path, safe=False)
 
 
-@pytest.mark.parametrize("name", ["no-such-policy", "", "/no/such/file.safetensors", 3])
+@pytest.mark.parametrize("name", ["no-such-policy", "", "/no/such/file.safetensors"])
 def test_unknown_name_lists_the_names_there_are(name):
     with pytest.raises(PolicyNotFoundError, match="neither a shipped safe policy nor a file") as e:
         load_policy(name, safe=True)
     for known in shipped(True):
         assert repr(known) in str(e.value)
+
+
+def test_neither_name_nor_path():
+    """Bounds are a likely first argument."""
+    with pytest.raises(PolicyNotFoundError, match=r"a name or a path, got list.*bounds="):
+        load_policy([(0, 1)], safe=True)
 
 
 def test_load_any(path):

@@ -555,3 +555,42 @@ print("without")
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "without"
+
+
+# ---- readings that are repeated
+
+
+@kinds
+@pytest.mark.parametrize("n", [2, 30, 150])
+def test_a_repeated_reading_counts_once(kind, n):
+    """A steady signal logged many times says nothing about other points, nor about noise."""
+    X, y, z = start(4, 2)
+    again = np.append(np.arange(4), np.zeros(n, int))
+    querier, points = kind(), np.random.default_rng(0).random((20, 2))
+    expected = querier.assess(points, X, y, z)
+    found = querier.assess(points, X[again], y[again], z[again])
+    np.testing.assert_allclose(found.y_mean, expected.y_mean, rtol=1e-6)
+    np.testing.assert_allclose(found.y_std, expected.y_std, rtol=1e-6)
+    if kind is AmortizedSafeQuerier:
+        np.testing.assert_allclose(found.p_safe, expected.p_safe, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("always:all measurements are of one point")
+def test_measurements_of_one_point_are_warned_of():
+    z = np.array([1.0, 1.0, 1.02])
+    with pytest.warns(SafetyWarning, match="how fast the safety signal changes is unknown"):
+        AmortizedSafeQuerier().query([[0.5, 0.5]] * 3, [1.0, 1.0, 1.01], z)
+
+
+@kinds
+def test_units_of_inputs_are_of_no_consequence(kind):
+    """Not even for the seed of the candidates."""
+    X, y, z = start(12, 3)
+    fahrenheit = kind(bounds=[(32, 33.8)] * 3).query(32 + 1.8 * X, y, z)
+    np.testing.assert_allclose((fahrenheit - 32) / 1.8, kind().query(X, y, z), atol=1e-9)
+
+
+def test_the_preset_name_is_a_name():
+    X, y, z = start(6, 2)
+    found = AmortizedSafeQuerier("safe-any").query(X, y, z)
+    np.testing.assert_array_equal(found, AmortizedSafeQuerier("any").query(X, y, z))

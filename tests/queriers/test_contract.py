@@ -32,6 +32,7 @@ pytestmark = pytest.mark.filterwarnings(
     "error::UserWarning",
     "ignore:no observation in the middle",
     "ignore:no row of the pool near",
+    "ignore:all measurements are of one point",
     "ignore:nothing that was looked at is safe",
 )
 BOUNDS = [(0.0, 6.0), (-5.0, 30.0)]

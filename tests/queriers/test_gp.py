@@ -704,7 +704,7 @@ def test_gamma_holds_for_every_query_of_the_ensemble(acquisition):
     margin = 0.5 - 4 * np.square(X - 0.5).sum(axis=1)
     p_safe = []
     for gamma in (0.4, 0.05, 0.01):
-        querier = GPSafeQuerier("ensemble", acquisition=acquisition, gamma=gamma)
+        querier = GPSafeQuerier("ensemble", acquisition=acquisition, gamma=gamma, random_state=0)
         querier.fit(X, X[:, 0], margin)
         for pool in (None, rng.random((3000, 2))):
             points = querier.query(pool=pool, n_queries=5)

@@ -49,6 +49,7 @@ pytestmark = [
         "error::UserWarning",
         "ignore:no observation in the middle",
         "ignore:no row of the pool near",
+        "ignore:all measurements are of one point",
         "ignore:nothing that was looked at is safe",
         "ignore:z says whether",
     ),

@@ -143,7 +143,7 @@ def test_weights_are_tempered_marginal_likelihoods(zero_mean):
     np.testing.assert_allclose(model.member_weights_, expected / expected.sum(), atol=1e-6)
     assert model.member_weights_.min() >= 0.02 * model.member_weights_.max()
     assert model.lengthscales_.shape == (len(logs), 2)
-    assert 1 < len(logs) <= model.n_sets
+    assert 1 < len(logs) <= 16
 
 
 @pytest.mark.parametrize("n_sets", [1, 2, 5, 40])
@@ -542,7 +542,7 @@ def test_policies(tmp_path):
             AmortizedGP(policy).fit(X, Y)
 
 
-@pytest.mark.parametrize("n_sets", [0, -1, 2.5, "many", None])
+@pytest.mark.parametrize("n_sets", [0, -1, 2.5, "many"])
 def test_bad_numbers_of_sets(n_sets):
     for call in (AmortizedGP(n_sets=n_sets).fit, AmortizedGP(n_sets=n_sets).update):
         with pytest.raises((ValueError, TypeError), match="n_sets"):
