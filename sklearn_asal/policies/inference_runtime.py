@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from ..once import once
 from .architecture import check_weights, complete
 
 #: Log standard deviations of the posterior are kept within these.
@@ -35,7 +36,7 @@ class Posterior:
     noise_location: np.ndarray
     noise_scale: np.ndarray
 
-    @functools.cached_property
+    @once
     def expected(self):
         """Expected log lengthscales, rounded, ``(n_features,)``."""
         return (self.location @ self.weight).round(_DIGITS)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._typing import StrPath
 from ..exceptions import PolicyFileError, PolicyNotFoundError
+from ..once import once
 from .checkpoint import read_header, read_weights
 from .inference_runtime import InferenceRuntime
 from .reader_runtime import ReaderRuntime
@@ -166,12 +167,12 @@ class Policy:
         centre = self.header.get("preset", {}).get("safe_centre", {})
         return centre.get("low", 0.5), centre.get("high", 0.5)
 
-    @functools.cached_property
+    @once
     def lengthscale(self):
         """Mean lengthscale of the outputs it was trained on, for all features or for each."""
         return self._mean("lengthscale")
 
-    @functools.cached_property
+    @once
     def safety_lengthscale(self):
         """Mean lengthscale of the safety margins it was trained on."""
         return self._mean("safety_lengthscale")
@@ -187,7 +188,7 @@ class Policy:
             return (part["high"] - part["low"]) / np.log(part["high"] / part["low"])
         return 0.5 * (part["low"] + part["high"])
 
-    @functools.cached_property
+    @once
     def noise_std(self):
         """Three noise standard deviations that stand for those it was trained with."""
         low, high = self.header.get("noise_std", _NOISE)

@@ -1,6 +1,5 @@
 """What a query is chosen from: observations at unit scale, and what past queries worked out."""
 
-import functools
 import os
 import threading
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from scipy.spatial import cKDTree
 
 from ..acquisition import argbest
 from ..box import Box
+from ..once import once
 from ..pool import sobol
 from ..surrogates.evidence import rank_features
 
@@ -125,7 +125,7 @@ class History:
         margin = None if self.margin is None else self.margin[order]
         return replace(self, X=self.X[order], y=self.y[order], margin=margin)
 
-    @functools.cached_property
+    @once
     def feature_rank(self):
         """A rank for each feature that depends on its values only, not on its place."""
         observed = self.observed
@@ -148,12 +148,12 @@ class History:
             known = self.cache.reference = rank, sobol(n, len(rank))[:, rank]
         return known[1]
 
-    @functools.cached_property
+    @once
     def margins(self):
         """Margins of each limit, a list of arrays of shape ``(n,)``; empty without limits."""
         return [] if self.margin is None else list(np.ascontiguousarray(self.margin.T))
 
-    @functools.cached_property
+    @once
     def worst_margin(self):
         """Smallest margin of each row, ``(n,)``; None without limits."""
         margin = self.margin
