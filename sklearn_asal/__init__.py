@@ -16,6 +16,7 @@ from .queriers import (
     GPQuerier,
     GPSafeQuerier,
     RandomQuerier,
+    SafetyGuard,
 )
 
 __version__ = "0.1.0"
@@ -33,5 +34,6 @@ __all__ = [
     "PolicyNotFoundError",
     "PoolExhaustedError",
     "RandomQuerier",
+    "SafetyGuard",
     "SafetyWarning",
 ]

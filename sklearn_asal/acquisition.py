@@ -38,6 +38,9 @@ class Report:
     z_mean, z_std : ndarray of shape (n,) or (n, n_limits), or None
         Predicted safety measurements and their standard deviations, noise included. Of a limit
         that is measured in booleans, the share that is expected to be True.
+    guard : tuple of GuardAction of length n, or None
+        What the guard did to each proposal
+        (:class:`~sklearn_asal.queriers.guard.GuardAction`); None where there was no guard.
     """
 
     y_mean: FloatArray
@@ -45,6 +48,7 @@ class Report:
     p_safe: FloatArray | None = None
     z_mean: FloatArray | None = None
     z_std: FloatArray | None = None
+    guard: tuple[Any, ...] | None = None
 
 
 def predicted(model: Surrogate, X: FloatArray) -> tuple[FloatArray, FloatArray]:

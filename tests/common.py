@@ -87,12 +87,27 @@ QUERIERS = {
     "AmortizedSafeQuerier": lambda **params: AmortizedSafeQuerier(
         **{"policy": policy_file(True), **params}
     ),
+    "AmortizedSafeQuerier, not guarded": lambda **params: AmortizedSafeQuerier(
+        **{"policy": policy_file(True), "guard": False, **params}
+    ),
     "AmortizedQuerier, any": AmortizedQuerier,
     "AmortizedSafeQuerier, any": AmortizedSafeQuerier,
+    "AmortizedSafeQuerier, any, guarded": lambda **params: AmortizedSafeQuerier(
+        **{"guard": True, **params}
+    ),
     "GPQuerier": lambda **params: GPQuerier(**{"n_candidates": 500, **params}),
     # Arbitrary data leave nothing safe more often than not.
     "GPSafeQuerier": lambda **params: GPSafeQuerier(
         **{"n_candidates": 500, "on_no_safe": "least_unsafe", **params}
+    ),
+    "GPSafeQuerier, guarded": lambda **params: GPSafeQuerier(
+        **{
+            "surrogate": "ensemble",
+            "acquisition": "variance_reduction",
+            "on_no_safe": "least_unsafe",
+            "guard": True,
+            **params,
+        }
     ),
     "GPSafeQuerier, amortized": lambda **params: GPSafeQuerier(
         **{

@@ -30,6 +30,7 @@ from sklearn_asal import (
     GPSafeQuerier,
     NoSafeCandidateError,
     RandomQuerier,
+    SafetyGuard,
 )
 from sklearn_asal.acquisition import Report
 from sklearn_asal.benchmarks import FunctionSource, Record, TableSource, Task, get_task, run
@@ -62,6 +63,11 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     assert_type(safe.query(return_report=True), tuple[Floats, Report])
     assert_type(safe.assess(X), Report)
     assert_type(safe.safety_rule, str)
+    guarded = AmortizedSafeQuerier("2d", guard=SafetyGuard(gamma=0.02))
+    assert_type(guarded.guard_.check(X), NDArray[np.bool_])
+    assert_type(guarded.guard_.pull_back(X), Floats)
+    assert_type(guarded.calibration().is_believable, bool)
+    assert_type(GPSafeQuerier(guard=True).calibration(X, y, y).scores, Floats)
     assert_type(AmortizedQuerier.from_pretrained("2d", budget=3), AmortizedQuerier)
     assert_type(AmortizedQuerier().propose_many([(X, y), (X, y)], budgets=[3, 4]), Floats)
     assert_type(RandomQuerier().fit(pl.DataFrame({"a": y}), pl.Series(y)), RandomQuerier)
@@ -91,6 +97,7 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     report.p_safe.mean()  # union-attr
     AmortizedSafeQuerier("2d", safe_when="over")  # arg-type
     AmortizedSafeQuerier("2d", acquisition="entropy")  # call-arg
+    AmortizedSafeQuerier("2d", guard="on")  # arg-type
     GPQuerier(acquisition="min_unsafe")  # arg-type
     GPSafeQuerier(on_no_safe="ignore")  # arg-type
     RandomQuerier(budget="all")  # arg-type

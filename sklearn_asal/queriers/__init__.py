@@ -2,6 +2,7 @@
 
 from .amortized import AmortizedQuerier, AmortizedSafeQuerier
 from .gp import GPQuerier, GPSafeQuerier
+from .guard import SafetyGuard
 from .random import RandomQuerier
 
 __all__ = [
@@ -10,4 +11,5 @@ __all__ = [
     "GPQuerier",
     "GPSafeQuerier",
     "RandomQuerier",
+    "SafetyGuard",
 ]

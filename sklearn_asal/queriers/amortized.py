@@ -30,6 +30,8 @@ from ..validation import whole
 from .base import SafeQuerierMixin
 from .batch import propose_many
 from .gp import GPQuerier, GPSafeQuerier
+from .guard import SafetyGuard
+from .guarded import GuardedMixin
 from .history import unrepeated
 from .reporting import ReportingQuerier
 from .rows import safe_row, uncertain_row, update_models
@@ -373,7 +375,7 @@ class AmortizedQuerier(_PolicyQuerier):
         self.n_candidates = n_candidates
 
 
-class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
+class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
     """Safe active learning by a pretrained network (paper, alg-policy_sal).
 
     Safety is a tendency, not a guarantee for any one query. Start from something safe. There are
@@ -430,7 +432,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         Where none of the rows that are compared is safe enough, as many are compared that are
         spread over eight times as many nearest rows, and so on, at last 2,048 from all over the
         pool; then the safest of all these is taken, with a warning. 1 rules nothing out.
-        Without a pool it has no effect: the policy was trained to keep its own tolerance.
+        Without a pool it has no effect: the policy was trained to keep its own tolerance, and
+        ``guard`` has one of its own.
     n_candidates : int, default=None
         Policy "any": number of points, or rows of a pool, that are compared; None means 600. Other
         policies, with a pool: so many rows near to the proposal are compared, None means 16, and of
@@ -438,6 +441,10 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row that is safe
         enough is taken.
+    guard : bool or SafetyGuard, default=None
+        Whether proposals are checked by what was measured, and pulled back where they are not safe
+        enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). None means: those of policies
+        by name, without a pool.
 
     Attributes
     ----------
@@ -455,6 +462,8 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         Their names, when ``fit`` got a table with text for column names.
     policy_header_ : dict
         Facts about the policy in use.
+    guard_ : CampaignGuard
+        ``guard_.check(x)`` and ``guard_.pull_back(x)`` of points in the user's units.
 
     See Also
     --------
@@ -497,6 +506,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         z_scale: Scales = 1.0,
         gamma: float | None = None,
         n_candidates: int | None = None,
+        guard: bool | SafetyGuard | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -507,6 +517,7 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
         self.z_scale = z_scale
         self.gamma = gamma
         self.n_candidates = n_candidates
+        self.guard = guard
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
@@ -517,6 +528,12 @@ class AmortizedSafeQuerier(SafeQuerierMixin, _PolicyQuerier):
             check_scalar(gamma, "gamma", Real, min_val=0, max_val=1, include_boundaries="right")
             if gamma != gamma:
                 raise ValueError("gamma must be above 0 and at most 1, got nan.")
+
+    def _margin_models(self, history):
+        return self._by_models()._limits(history)
+
+    def _guards_by_default(self):
+        return not registry.infers(self.policy)
 
     @property
     def _tolerated(self):

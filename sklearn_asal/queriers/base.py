@@ -359,6 +359,10 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters.
         """
+        return self._query(X, y, z, budget, pool, n_queries, return_indices)[0]
+
+    def _query(self, X, y, z, budget, pool, n_queries, return_indices):
+        """The answer to a query, and what a guard did to each proposal."""
         n_queries = whole(n_queries, "n_queries", min_val=1)
         if return_indices and pool is None:
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
@@ -377,18 +381,19 @@ class BaseQuerier(BaseEstimator):
         seeded = self._draws or self.random_state is not None
         seed = self._seed(data[0]) if seeded else None
         try:
-            points, indices = self._sequence(history, candidates, left, seed, n_queries)
+            points, indices, actions = self._sequence(history, candidates, left, seed, n_queries)
         except NoSafeCandidateError as error:
             candidate = box.from_unit(error.candidate)
             rule = error.rule
             if isinstance(self, SafeQuerierMixin):
                 rule = self._rule_for(data[2])
             raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
+        self._warn_of_guard(actions)
         if pool is None:
-            return box.from_unit(points)
+            return box.from_unit(points), actions
         indices = np.array(indices, dtype=np.intp)
         points = pool.X[indices]
-        return (points, indices) if return_indices else points
+        return ((points, indices) if return_indices else points), actions
 
     def _data(self, X, y, z, call):
         """Whether they are the campaign's, and the observations that a call is about."""
@@ -471,8 +476,16 @@ class BaseQuerier(BaseEstimator):
         return None
 
     def _sequence(self, history, candidates, left, seed, n_queries):
-        """Points of the unit cube, one after another, and their rows in the pool."""
-        points, indices = [], []
+        """Points of the unit cube, one after another, their rows in the pool, and the guard's part.
+
+        Returns
+        -------
+        points : ndarray of shape (n_queries, n_features)
+        indices : list of int
+            Empty without a pool.
+        actions : tuple of GuardAction or None
+        """
+        points, indices, actions = [], [], []
         for j in range(n_queries):
             rng = np.random.default_rng([seed, len(history.X)]) if self._draws else None
             remaining = None if left is None else left - j
@@ -480,7 +493,11 @@ class BaseQuerier(BaseEstimator):
                 candidates.check_available()
             chosen = self._select(history, candidates, remaining, rng)
             if candidates is None:
-                point = self._checked(chosen, history)
+                chosen = self._checked(chosen, history)
+            chosen, action = self._guarded(chosen, history, candidates)
+            actions.append(action)
+            if candidates is None:
+                point = chosen
             else:
                 # So that ``tell`` takes the same row, for it does not know one from the other.
                 chosen = candidates.first_equal(chosen)
@@ -491,7 +508,14 @@ class BaseQuerier(BaseEstimator):
                 break
             history = history.with_pending(point)
             candidates = None if candidates is None else candidates.without(chosen)
-        return np.array(points), indices
+        return np.array(points), indices, None if None in actions else tuple(actions)
+
+    def _guarded(self, chosen, history, candidates):
+        """What is proposed in place of a choice, and what a guard did; for subclasses."""
+        return chosen, None
+
+    def _warn_of_guard(self, actions):
+        """Warn of what a guard did; for subclasses."""
 
     def _checked(self, point, history):
         """A proposal as a point of the unit cube."""

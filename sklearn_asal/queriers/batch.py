@@ -78,7 +78,29 @@ def propose_many(querier, histories, budgets=None):
         list(pool.map(work, batches))
     points = points.clip(0.0, 1.0)
     _move_repeated(points, scaled, lengths, starts)
+    if querier._safe and querier._guards(pooled=False):
+        points = _guarded(querier, together, starts, points)
     return scaled.box.from_unit(points)
+
+
+def _guarded(querier, together, starts, points):
+    """What a guard proposes in place of each of the points, on all cores."""
+
+    @numpy_defaults
+    def guarded(i):
+        history = querier._at_unit_scale(*_part(together, starts, i), Cache())
+        return querier._guarded(points[i], history, None)
+
+    with one_thread(), ThreadPoolExecutor(joblib.cpu_count()) as pool:
+        moved, actions = zip(*pool.map(guarded, range(len(points))), strict=True)
+    querier._warn_of_guard(actions)
+    return np.array(moved)
+
+
+def _part(together, starts, i):
+    """Data of one campaign."""
+    rows = slice(starts[i], starts[i + 1])
+    return [None if part is None else part[rows] for part in together]
 
 
 def _one_by_one(querier, together, starts):
@@ -86,16 +108,17 @@ def _one_by_one(querier, together, starts):
 
     @numpy_defaults
     def choose(i):
-        rows = slice(starts[i], starts[i + 1])
-        data = [None if part is None else part[rows] for part in together]
+        data = _part(together, starts, i)
         history = querier._at_unit_scale(*data, Cache())
         rng = np.random.default_rng([querier._seed(data[0]), len(history.X)])
         chosen, _, p_safe = querier._by_models()._choose(history, None, rng)
-        return querier._checked(chosen, history), p_safe
+        point, action = querier._guarded(querier._checked(chosen, history), history, None)
+        return point, p_safe, action
 
     with one_thread(), ThreadPoolExecutor(joblib.cpu_count()) as pool:
-        points, p_safe = zip(*pool.map(choose, range(len(starts) - 1)), strict=True)
+        points, p_safe, actions = zip(*pool.map(choose, range(len(starts) - 1)), strict=True)
     querier._warn_of_risk(min((p for p in p_safe if p is not None), default=None))
+    querier._warn_of_guard([one for one in actions if one is not None])
     return np.array(points)
 
 

@@ -34,6 +34,8 @@ from ..exceptions import NoSafeCandidateError
 from ..surrogates import SURROGATES, as_surrogate
 from ..threads import one_thread
 from .base import SafeQuerierMixin
+from .guard import SafetyGuard
+from .guarded import GuardedMixin
 from .reporting import ReportingQuerier
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class _ModelQuerier(ReportingQuerier):
 
     def _prepare(self, history):
         # A controller waits for queries, not for tells.
-        if history.cache.models:
+        if any(not role.startswith("guard") for role in history.cache.models):
             with one_thread(), history.cache.lock:
                 output, limits = self._output(history), self._limits(history)
                 if self.acquisition == "variance_reduction":
@@ -371,7 +373,7 @@ class GPQuerier(_ModelQuerier):
         self.n_candidates = n_candidates
 
 
-class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
+class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     """Safe active learning with Gaussian processes (paper, algS-convention_sal).
 
     Each query fits one surrogate to the outputs and one to the margin of each
@@ -433,6 +435,9 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         measurements at hand from the limit. With several limits, columns of
         ``z``, each has a model of its own; the probability of keeping them all
         is taken to be the product of the probabilities of keeping each.
+    guard : bool or SafetyGuard, default=False
+        Whether what is chosen is checked by models of policy "any" as well, and pulled back where
+        it is not safe enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`).
 
     Attributes
     ----------
@@ -448,6 +453,8 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         Number of features.
     feature_names_in_ : ndarray of str
         Their names, when ``fit`` got a table with text for column names.
+    guard_ : CampaignGuard
+        ``guard_.check(x)`` and ``guard_.pull_back(x)`` of points in the user's units.
 
     See Also
     --------
@@ -491,6 +498,7 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
         z_scale: Scales = 1.0,
+        guard: bool | SafetyGuard | None = False,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -503,6 +511,17 @@ class GPSafeQuerier(SafeQuerierMixin, _ModelQuerier):
         self.safety_threshold = safety_threshold
         self.safe_when = safe_when
         self.z_scale = z_scale
+        self.guard = guard
+
+    def _margin_models(self, history):
+        if self._is_averaged():
+            return self._limits(history)
+        by_any = GPSafeQuerier("amortized")
+        # Under names of their own: this querier may keep other models of the limits.
+        return [
+            by_any._model(f"guard {j}", history.observed.X, margin, history.cache)
+            for j, margin in enumerate(history.observed.margins)
+        ]
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)

@@ -1,5 +1,6 @@
 """What models expect of proposals, in the user's units."""
 
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -93,6 +94,7 @@ class ReportingQuerier(BaseQuerier):
         return_report: bool = ...,
     ) -> Any: ...
 
+    @numpy_defaults
     def query(
         self,
         X: ArrayLike | None = None,
@@ -121,7 +123,7 @@ class ReportingQuerier(BaseQuerier):
             by policies by name, rows near to their proposal.
         return_report : bool, default=False
             Return what the models expect of the proposals, given the observations
-            (see :meth:`assess`).
+            (see :meth:`assess`), and what a guard did to them.
 
         Returns
         -------
@@ -139,19 +141,11 @@ class ReportingQuerier(BaseQuerier):
         NotFittedError, BudgetExhaustedError, PoolExhaustedError, ValueError, TypeError
             See :meth:`BaseQuerier.query`.
         """
-        answer = super().query(
-            X,
-            y,
-            z,
-            budget=budget,
-            pool=pool,
-            n_queries=n_queries,
-            return_indices=return_indices,
-        )
+        answer, actions = self._query(X, y, z, budget, pool, n_queries, return_indices)
         if not return_report:
             return answer
         parts = answer if return_indices else (answer,)
-        return *parts, self.assess(parts[0], X, y, z)
+        return *parts, replace(self.assess(parts[0], X, y, z), guard=actions)
 
     @numpy_defaults
     def assess(

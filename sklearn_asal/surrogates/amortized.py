@@ -39,7 +39,7 @@ _SAME = 9
 # Digits of an input that tell it from others, and a factor that scatters them.
 _DIGITS, _SCATTER = 1e6, 0.5 * (5**0.5 - 1)
 # What is quicker worked out than shipped.
-_WORKED_OUT = "probed", "_at", "_known", "_reference"
+_WORKED_OUT = "probed", "_at", "_known", "_reference", "_left_out"
 
 
 class AmortizedGP(BaseEstimator):
@@ -104,6 +104,7 @@ class AmortizedGP(BaseEstimator):
     _reference: tuple[FloatArray, FloatArray] | None
     _factors: Any
     _known: tuple[Any, ...] | None
+    _left_out: tuple[FloatArray, FloatArray] | None
 
     def __init__(
         self, policy: StrPath = "any", n_sets: int | None = None, zero_mean: bool = False
@@ -221,6 +222,61 @@ class AmortizedGP(BaseEstimator):
         variances = dof / (dof - 2) * scales**2 + (locations - mean) ** 2
         return mean, np.sqrt(weights @ variances)
 
+    def location_and_scale(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Location and scale of a measurement by the mixture, noise included.
+
+        As :meth:`predict`, but with the scales of Student t distributions, whose quantiles have
+        ``dof_`` degrees of freedom, in place of standard deviations.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_features)
+
+        Returns
+        -------
+        location, scale : ndarray of shape (m,)
+        """
+        return self._mixed(*self.predict_members(X))
+
+    @own_settings()
+    def leave_one_out(self) -> FloatArray:
+        """Standardized residual of each observation by the model of all the others.
+
+        Predicted minus measured, over the predictive scale (see :meth:`location_and_scale`).
+        Hyperparameters and their weights are kept, so that the inverse Cholesky factors give it in
+        closed form (Rasmussen and Williams, 2006, section 5.4.2).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positive where too much was predicted.
+
+        Raises
+        ------
+        ValueError
+            Fewer than two observations with ``zero_mean``, or fewer than three without.
+        """
+        residual, scale = self._mixed(*self._without_each())
+        return residual / scale
+
+    @own_settings()
+    def leave_one_out_probability(self) -> FloatArray:
+        """Probability by the model of all others that each measurement is positive.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            See :meth:`leave_one_out`.
+        """
+        residuals, scales = self._without_each()
+        locations = residuals + self._values
+        probabilities = _student(self.dof_ - 1, locations / scales)
+        return np.minimum(self.member_weights_ @ probabilities, 1.0)
+
     @own_settings()
     def probability_of_positive(self, X: FloatArray) -> FloatArray:
         """Probability that a measurement is positive; of a safety margin, that it is safe.
@@ -316,6 +372,36 @@ class AmortizedGP(BaseEstimator):
     def __getstate__(self):
         return super().__getstate__() | dict.fromkeys(_WORKED_OUT)
 
+    def _mixed(self, locations, scales):
+        """Location and scale of the mixture of some members' distributions."""
+        weights = self.member_weights_
+        location = weights @ locations
+        return location, np.sqrt(weights @ (scales**2 + (locations - location) ** 2))
+
+    def _without_each(self):
+        """Residuals and scales of each member, ``(n_kept, n)``, with one less degree of freedom."""
+        check_is_fitted(self, "X_")
+        if self._left_out is None:
+            least = 2 if self.zero_mean else 3
+            if len(self.X_) < least:
+                raise ValueError(
+                    f"to leave one out needs {least} observations or more, and there are "
+                    f"{len(self.X_)}."
+                )
+            inverse, whitened, squares = self._factors.inverse, self._whitened, self._squares
+            weighted = np.einsum("pij,pi->pj", inverse, whitened)
+            precision = np.einsum("pij,pij->pj", inverse, inverse)
+            if not self.zero_mean:
+                ones = inverse.sum(axis=2)
+                total = np.einsum("pi,pi->p", ones, ones)[:, None]
+                precision -= np.einsum("pij,pi->pj", inverse, ones) ** 2 / total
+            # All but nothing is left where the others are zero.
+            left = squares[:, None] - weighted**2 / precision
+            left = np.maximum(left, _ROUNDING * squares[:, None])
+            scales = np.sqrt(left / ((self.dof_ - 1) * precision))
+            self._left_out = -self._size * weighted / precision, self._size * scales
+        return self._left_out
+
     def _settings(self) -> tuple[Any, ...]:
         return self.policy, self.n_sets, self.zero_mean
 
@@ -346,6 +432,7 @@ class AmortizedGP(BaseEstimator):
             _, *facts = self._weigh(factors, y)
         alpha, self._location, squares = facts
         self._alpha, self._at = alpha.astype(np.float32), None
+        self._whitened, self._squares, self._values, self._left_out = alpha, squares, y, None
         self.member_weights_ = weights / weights.sum()
         self.lengthscales_, self.noises_ = factors.lengthscales, factors.noises
         self._factors, self._noise = factors, (self.noises_**2).astype(np.float32)

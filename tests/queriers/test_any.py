@@ -264,6 +264,8 @@ def test_reports_of_other_policies(kind):
         np.testing.assert_array_equal(found, expected)
         models = vars(kind().fit(X, Y, Z).assess(found))
         for name, part in vars(report).items():
+            if name == "guard":  # which has to do with the query, not with the models
+                continue
             np.testing.assert_array_equal(part, models[name])
         _, rows, report = querier.query(pool=POOL, return_indices=True, return_report=True)
         np.testing.assert_array_equal(report.y_mean, kind().assess(POOL[rows], X, Y, Z).y_mean)

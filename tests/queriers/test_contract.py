@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from sklearn_asal import (
+    AmortizedSafeQuerier,
     BudgetExhaustedError,
     CandidatePool,
     DataScaleWarning,
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:no row of the pool near",
     "ignore:all measurements are of one point",
     "ignore:nothing that was looked at is safe",
+    "ignore:the guard found no point that is safe enough",
 )
 BOUNDS = [(0.0, 6.0), (-5.0, 30.0)]
 # The queriers that a fixture hands over keep nothing between examples.
@@ -562,9 +564,14 @@ def test_several_limits_each_in_its_units(make_safe, seed):
     np.testing.assert_allclose(querier.query(X, y, both), expected, rtol=0, atol=35e-5)
     querier.fit(X[:4], y[:4], both[:4]).tell(X[4], y[4], both[4]).tell(X[5:], y[5:], both[5:])
     np.testing.assert_allclose(querier.query(), expected, rtol=0, atol=35e-5)
-    # Models look at each limit on its own; to the others the worst is all that counts.
+    # Models, and the guard's, look at each limit on its own; else the worst is all that counts.
     if not (isinstance(querier, GPSafeQuerier) or getattr(querier, "policy", None) == "auto"):
-        worst = make_safe(bounds=BOUNDS).query(X, y, np.minimum(z, other))
+        if isinstance(querier, AmortizedSafeQuerier):
+            params = {"bounds": BOUNDS, "guard": False}
+            expected = make_safe(**params).query(X, y, np.column_stack([z, other]))
+        else:
+            params = {"bounds": BOUNDS}
+        worst = make_safe(**params).query(X, y, np.minimum(z, other))
         np.testing.assert_allclose(worst, expected, rtol=0, atol=35e-5)
 
 

@@ -547,3 +547,91 @@ def test_bad_numbers_of_sets(n_sets):
     for call in (AmortizedGP(n_sets=n_sets).fit, AmortizedGP(n_sets=n_sets).update):
         with pytest.raises((ValueError, TypeError), match="n_sets"):
             call(X, Y)
+
+
+# ---- leave one out
+
+
+@both
+@pytest.mark.parametrize(("n", "n_features"), [(3, 1), (9, 2), (40, 5), (96, 3), (110, 2)])
+def test_leave_one_out_by_brute_force(n, n_features, zero_mean):
+    """Each observation by the processes of all others, of the same hyperparameters and weights."""
+    inputs, values = data(n, n_features)
+    model = AmortizedGP(zero_mean=zero_mean).fit(inputs, values)
+    found, p_positive = model.leave_one_out(), model.leave_one_out_probability()
+    weights = model.member_weights_
+    for i in range(0, n, max(n // 9, 1)):
+        others = np.delete(inputs, i, axis=0), np.delete(values, i)
+        locations, scales = (part[:, 0] for part in brute_force(model, *others, inputs[[i]]))
+        mean = weights @ locations
+        scale = np.sqrt(weights @ (scales**2 + (locations - mean) ** 2))
+        assert found[i] == pytest.approx((mean - values[i]) / scale, rel=1e-5, abs=1e-7)
+        expected = weights @ student.sf(0, model.dof_ - 1, locations, scales)
+        assert p_positive[i] == pytest.approx(expected, abs=2e-4)
+
+
+@both
+@few
+@given(n=st.integers(4, 30), seed=st.integers(0, 99), size=st.sampled_from([1e-6, 1.0, 1e5]))
+def test_leave_one_out_depends_on_neither_order_nor_units(zero_mean, n, seed, size):
+    inputs, values = data(n, 2, seed)
+    expected = AmortizedGP(zero_mean=zero_mean).fit(inputs, values).leave_one_out()
+    order = np.random.default_rng(seed).permutation(n)
+    model = AmortizedGP(zero_mean=zero_mean).fit(inputs[order], size * values[order])
+    np.testing.assert_allclose(model.leave_one_out(), expected[order], rtol=1e-5, atol=1e-6)
+
+
+@both
+def test_leave_one_out_follows_the_data(zero_mean):
+    inputs, values = data(14, 2)
+    model = AmortizedGP(zero_mean=zero_mean).fit(inputs[:12], values[:12])
+    model.leave_one_out()
+    model.condition(inputs, None)  # what is pending says nothing about residuals
+    expected = AmortizedGP(zero_mean=zero_mean).fit(inputs[:12], values[:12]).leave_one_out()
+    np.testing.assert_array_equal(model.leave_one_out(), expected)
+    fresh = AmortizedGP(zero_mean=zero_mean).fit(inputs, values)
+    found = model.update(inputs, values).leave_one_out()
+    np.testing.assert_allclose(found, fresh.leave_one_out(), rtol=1e-6)
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(copied.leave_one_out(), found, rtol=1e-9)
+
+
+def test_leave_one_out_of_values_the_model_knows():
+    """Residuals of draws from the model itself are of unit size."""
+    r, inputs = np.random.default_rng(0), np.random.default_rng(1).random((60, 2))
+    root = np.linalg.cholesky(covariance(inputs, 0.3, 0.1))
+    scores = [
+        AmortizedGP().fit(inputs, root @ r.standard_normal(60)).leave_one_out() for _ in "abc"
+    ]
+    assert 0.8 < np.std(scores) < 1.25
+    assert abs(np.mean(scores)) < 0.25
+
+
+@both
+def test_leave_one_out_at_the_edges(zero_mean):
+    least = 2 if zero_mean else 3
+    with pytest.raises(ValueError, match=f"needs {least} observations or more, and there are 1"):
+        AmortizedGP(zero_mean=zero_mean).fit(X[:1], Y[:1]).leave_one_out()
+    assert np.isfinite(
+        AmortizedGP(zero_mean=zero_mean).fit(X[:least], Y[:least]).leave_one_out()
+    ).all()
+    zeros = AmortizedGP(zero_mean=zero_mean).fit(X, np.zeros(9)).leave_one_out()
+    np.testing.assert_array_equal(zeros, 0.0)
+    one = np.where(np.arange(9) == 4, 1.0, 0.0)
+    scores = AmortizedGP(zero_mean=zero_mean).fit(X, one).leave_one_out()
+    assert np.isfinite(scores).all()
+    assert scores.argmin() == 4
+    with pytest.raises(NotFittedError):
+        AmortizedGP().leave_one_out()
+
+
+@both
+def test_location_and_scale(zero_mean):
+    model = AmortizedGP(zero_mean=zero_mean).fit(X, Y)
+    location, scale = model.location_and_scale(POINTS)
+    mean, std = model.predict(POINTS)
+    np.testing.assert_array_equal(location, mean)
+    within, weights = model.predict_members(POINTS), model.member_weights_
+    spread = weights @ (within[0] - mean) ** 2
+    np.testing.assert_allclose(scale**2 - spread, weights @ within[1] ** 2, rtol=1e-5)
+    assert (scale < std).all()
