@@ -87,8 +87,8 @@ QUERIERS = {
     "AmortizedSafeQuerier": lambda **params: AmortizedSafeQuerier(
         **{"policy": policy_file(True), **params}
     ),
-    "AmortizedSafeQuerier, not guarded": lambda **params: AmortizedSafeQuerier(
-        **{"policy": policy_file(True), "guard": False, **params}
+    "AmortizedSafeQuerier, guarded": lambda **params: AmortizedSafeQuerier(
+        **{"policy": policy_file(True), "guard": True, **params}
     ),
     "AmortizedQuerier, any": AmortizedQuerier,
     "AmortizedSafeQuerier, any": AmortizedSafeQuerier,

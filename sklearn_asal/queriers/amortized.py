@@ -441,10 +441,10 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row that is safe
         enough is taken.
-    guard : bool or SafetyGuard, default=None
+    guard : bool or SafetyGuard, default=False
         Whether proposals are checked by what was measured, and pulled back where they are not safe
-        enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). None means: those of policies
-        by name, without a pool.
+        enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). It pays for policies by name
+        where ``z_scale`` is a guess.
 
     Attributes
     ----------
@@ -506,7 +506,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         z_scale: Scales = 1.0,
         gamma: float | None = None,
         n_candidates: int | None = None,
-        guard: bool | SafetyGuard | None = None,
+        guard: bool | SafetyGuard = False,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -531,9 +531,6 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
 
     def _margin_models(self, history):
         return self._by_models()._limits(history)
-
-    def _guards_by_default(self):
-        return not registry.infers(self.policy)
 
     @property
     def _tolerated(self):

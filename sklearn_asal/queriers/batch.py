@@ -78,7 +78,7 @@ def propose_many(querier, histories, budgets=None):
         list(pool.map(work, batches))
     points = points.clip(0.0, 1.0)
     _move_repeated(points, scaled, lengths, starts)
-    if querier._safe and querier._guards(pooled=False):
+    if querier._safe and querier._guards:
         points = _guarded(querier, together, starts, points)
     return scaled.box.from_unit(points)
 

@@ -498,7 +498,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
         z_scale: Scales = 1.0,
-        guard: bool | SafetyGuard | None = False,
+        guard: bool | SafetyGuard = False,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale

@@ -19,11 +19,10 @@ class GuardedMixin:
     """A safe querier with a parameter ``guard``, ``guard_`` and ``calibration``.
 
     Goes before :class:`~sklearn_asal.queriers.reporting.ReportingQuerier` in the list of bases.
-    A subclass implements :meth:`_margin_models`, and :meth:`_guards_by_default` if it guards
-    where nothing is stated.
+    A subclass implements :meth:`_margin_models`.
     """
 
-    guard: bool | SafetyGuard | None
+    guard: bool | SafetyGuard
 
     @property
     def guard_(self) -> "CampaignGuard":
@@ -78,14 +77,9 @@ class GuardedMixin:
         """Models of the margins, one for each limit; to be called with the cache's lock."""
         raise NotImplementedError
 
-    def _guards_by_default(self):
-        """Whether queries without a pool are guarded where ``guard`` is None."""
-        return False
-
-    def _guards(self, pooled):
+    @property
+    def _guards(self):
         """Whether queries are guarded."""
-        if self.guard is None:
-            return not pooled and self._guards_by_default()
         return self.guard is not False
 
     def _stated_guard(self):
@@ -96,12 +90,12 @@ class GuardedMixin:
         guard = self.guard
         if isinstance(guard, SafetyGuard):
             guard.check_params()
-        elif guard is not None and not isinstance(guard, (bool, np.bool_)):
-            raise TypeError(f"guard must be True, False, None or a SafetyGuard, got {guard!r}.")
+        elif not isinstance(guard, bool):
+            raise TypeError(f"guard must be True, False or a SafetyGuard, got {guard!r}.")
 
     def _prepare(self, history):
         super()._prepare(history)
-        if not self._guards(history.cache.candidates is not None):
+        if not self._guards:
             return
         # A controller waits for queries, not for tells. Without models the query will say so: the
         # data are told.
@@ -111,7 +105,7 @@ class GuardedMixin:
                     model.leave_one_out()
 
     def _guarded(self, chosen, history, candidates):
-        if not self._guards(candidates is not None):
+        if not self._guards:
             return chosen, None
         guard = self._stated_guard()
         with one_thread(), history.cache.lock:

@@ -65,7 +65,7 @@ def forward(safe, budget, X=X, y=Y, z=Z):
 
 @pytest.mark.parametrize("budget", [1, 7, 40])
 def test_the_answer_is_the_network_s(budget):
-    safe = AmortizedSafeQuerier(policy_file(True), guard=False).query(X, Y, Z, budget=budget)
+    safe = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z, budget=budget)
     np.testing.assert_allclose(safe, forward(True, budget), rtol=0, atol=1e-6)
     plain = AmortizedQuerier(policy_file(False)).query(X, Y, budget=budget)
     np.testing.assert_allclose(plain, forward(False, budget), rtol=0, atol=1e-6)
@@ -84,7 +84,6 @@ def test_raw_units_on_both_sides():
         safety_threshold=350,
         safe_when="below",
         z_scale=40,
-        guard=False,
     )
     point = querier.query(low + width * X, 20 + 3 * Y, 350 - 40 * Z)
     np.testing.assert_allclose(point, low + width * forward(True, 7), rtol=0, atol=1e-4)
@@ -209,8 +208,7 @@ def test_ordinary_campaigns_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in (1, 5, 10):  # few points around the centre, close in value
-            # Of margins that are drawn at random, a guard has something to say.
-            querier = AmortizedSafeQuerier(policy_file(True), budget=40, guard=False)
+            querier = AmortizedSafeQuerier(policy_file(True), budget=40)
             querier.fit(rng.uniform(0.4, 0.6, (n, 2)), 0.5 + 0.01 * rng.random(n), rng.random(n))
             for _ in range(5):
                 querier.tell(querier.query(), rng.uniform(-4, 4), rng.uniform(-2, 4))
@@ -244,7 +242,7 @@ def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
 
 def test_shipped_policies_by_their_names(shop):
     np.testing.assert_allclose(
-        AmortizedSafeQuerier("2d", budget=7, guard=False).fit(X, Y, Z).query(),
+        AmortizedSafeQuerier("2d", budget=7).fit(X, Y, Z).query(),
         forward(True, 7),
         rtol=0,
         atol=1e-6,
@@ -252,8 +250,7 @@ def test_shipped_policies_by_their_names(shop):
     np.testing.assert_allclose(
         AmortizedQuerier("2d", budget=7).query(X, Y), forward(False, 7), rtol=0, atol=1e-6
     )
-    querier = AmortizedSafeQuerier("3d", guard=False)
-    assert querier.query(np.full((2, 3), 0.5), [0, 1], [0, 1]).shape == (1, 3)
+    assert AmortizedSafeQuerier("3d").query(np.full((2, 3), 0.5), [0, 1], [0, 1]).shape == (1, 3)
     with pytest.raises(PolicyNotFoundError, match="neither a shipped unconstrained policy nor a"):
         AmortizedQuerier("3d").fit(np.full((2, 3), 0.5), [0, 1])
 
@@ -261,8 +258,8 @@ def test_shipped_policies_by_their_names(shop):
 def test_a_policy_of_one_system_is_taken_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
     (tmp_path / "safe-2d-rig.safetensors").write_bytes(Path(policy_file(True)).read_bytes())
-    expected = AmortizedSafeQuerier(policy_file(True), guard=False).query(X, Y, Z)
-    found = AmortizedSafeQuerier("2d-rig", guard=False).fit(X, Y, Z).query()
+    expected = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z)
+    found = AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query()
     np.testing.assert_array_equal(found, expected)
 
 
@@ -407,9 +404,7 @@ def row_of(pool, point, n_candidates, gamma, model, weights=1.0):
 def test_of_the_rows_near_a_proposal_the_least_certain_is_taken(safe, n_candidates, n_features):
     """Of those that are safe enough."""
     kind = AmortizedSafeQuerier if safe else AmortizedQuerier
-    params = {"guard": False} if safe else {}
-    querier = kind(policy_file(safe, n_features), n_candidates=n_candidates, **params)
-    taken = []
+    querier, taken = kind(policy_file(safe, n_features), n_candidates=n_candidates), []
     for seed in range(8):
         data, pool = (
             known(9, n_features, seed),
@@ -531,7 +526,7 @@ def test_a_measured_row_is_not_taken_again():
 
 def test_a_large_pool_is_searched_far_and_wide():
     """Where a hundred rows are nearer to the proposal than any that is safe."""
-    querier = AmortizedSafeQuerier(policy_file(True), n_candidates=1, guard=False)
+    querier = AmortizedSafeQuerier(policy_file(True), n_candidates=1)
     X, y, z = known(12)
     free = querier.query(X, y, z)[0]
     X, y, z = np.vstack([X, free]), np.append(y, -1.0), np.append(z, -1.0)
@@ -568,10 +563,7 @@ def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
     rng = np.random.default_rng(1)
     many, pool = rng.random((700, 2)), rng.random((2000, 2))
     margin = np.sin(5 * many[:, 0]) + many[:, 1] + 1
-    params = {"guard": False} if safe else {}
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(
-        policy_file(safe), budget=20, **params
-    )
+    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy_file(safe), budget=20)
     data = many, margin, margin
     near = querier.fit(*data).query(pool=pool)
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
@@ -595,7 +587,7 @@ def test_models_of_a_campaign_are_extended(safe, monkeypatch):
 
 def test_policies_of_one_system_weigh_the_features():
     """By the lengthscales that they know; rows are compared where the function varies."""
-    querier = AmortizedSafeQuerier("7d-fluid", gamma=1, n_candidates=1, guard=False)
+    querier = AmortizedSafeQuerier("7d-fluid", gamma=1, n_candidates=1)
     scale = querier._load(7).lengthscale
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0.4, 0.6, (10, 7)), 0.3 * rng.standard_normal(10)

@@ -45,7 +45,9 @@ def known(n=12, seed=0, width=0.15):
 
 
 def guarded(**params):
-    return AmortizedSafeQuerier(**{"policy": policy_file(True), "bounds": BOUNDS, **params})
+    return AmortizedSafeQuerier(
+        **{"policy": policy_file(True), "bounds": BOUNDS, "guard": True} | params
+    )
 
 
 def required_and_given(model, points, gamma):
@@ -226,16 +228,16 @@ def test_where_it_is_on():
     models = {"policy": "any"}
     for params, asked, on in (
         ({}, {}, True),
-        ({}, {"pool": pool}, False),
-        ({"guard": True}, {"pool": pool}, True),
+        ({}, {"pool": pool}, True),
         ({"guard": False}, {}, False),
-        (models, {}, False),
-        (models | {"guard": True}, {}, True),
+        (models | {"guard": False}, {}, False),
+        (models, {}, True),
         (models | {"guard": SafetyGuard(gamma=0.01)}, {"pool": pool}, True),
     ):
         _, report = guarded(**params).query(*data, return_report=True, **asked)
         assert (report.guard is not None) == on
-    for guard in (None, False, True):
+    assert AmortizedSafeQuerier().guard is GPSafeQuerier().guard is False
+    for guard in (False, True):
         _, report = GPSafeQuerier("ensemble", bounds=BOUNDS, guard=guard).query(
             *data, return_report=True
         )
@@ -365,8 +367,8 @@ def test_parameters():
 @pytest.mark.parametrize(
     ("guard", "message"),
     [
-        ("yes", "guard must be True, False, None or a SafetyGuard, got 'yes'"),
-        (0.05, "guard must be True, False, None or a SafetyGuard"),
+        ("yes", "guard must be True, False or a SafetyGuard, got 'yes'"),
+        (0.05, "guard must be True, False or a SafetyGuard"),
         (SafetyGuard(gamma=0.0), "gamma of the guard must be above 0"),
         (SafetyGuard(gamma=0.6), "gamma of the guard"),
         (SafetyGuard(gamma=np.nan), "gamma of the guard"),
