@@ -21,6 +21,9 @@ Sides = Side | Sequence[Side]
 Thresholds = float | Sequence[float] | NDArray[Any]
 Scales = Thresholds | Literal["auto"]
 
+# How runs ended, of ``tell``.
+Statuses = str | Sequence[str] | NDArray[Any]
+
 
 class Surrogate(Protocol):
     """What every surrogate has; see :mod:`sklearn_asal.surrogates`."""

@@ -69,12 +69,16 @@ def boolean_limits(z):
     Parameters
     ----------
     z : ndarray of shape (n,) or (n, n_limits)
+        NaN, beside booleans, means that nothing was measured.
 
     Returns
     -------
     bool ndarray of shape (n_limits,)
     """
-    return np.array([is_boolean(column) for column in z.reshape(len(z), -1).T])
+    columns = z.reshape(len(z), -1).T
+    if z.dtype == object:
+        columns = [column[column == column] for column in columns]
+    return np.array([is_boolean(column) for column in columns])
 
 
 def without_distance(z, threshold, when):

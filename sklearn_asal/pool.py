@@ -283,6 +283,8 @@ class Candidates:
         What a distance along each feature counts, by default 1.
     known : Candidates, optional
         Those of a query before, for what has been worked out there.
+    failed : bool ndarray of shape (n,), optional
+        Which observations are of runs that failed: these take all rows that equal them.
 
     Attributes
     ----------
@@ -297,7 +299,10 @@ class Candidates:
         ``index`` has a row that the pool has not.
     """
 
-    def __init__(self, pool, box, X, index=None, weights=None, known=None):
+    # The candidates that these are some of, see :meth:`only`.
+    _whole = None
+
+    def __init__(self, pool, box, X, index=None, weights=None, known=None, failed=None):
         weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
         self._index = pool.index(box, weights)
         if not len(self._index):
@@ -312,7 +317,7 @@ class Candidates:
             )
         self.points = self._index.points
         self._n_candidates = len(pool)
-        self._X, self._told = X, index
+        self._X, self._told, self._failed = X, index, failed
         # Worked out when somebody asks; of a query where nobody did, the one before knows more.
         self._known = known._known if known is not None and known._taken is None else known
         self._taken = None
@@ -333,6 +338,9 @@ class Candidates:
             for x in self._X[start:][~by_index]:
                 free = (i for i in self._index.equal(x) if i not in taken)
                 taken.update([*free][:1])
+            if self._failed is not None:
+                for x in self._X[start:][self._failed[start:]]:
+                    taken.update(self._index.equal(x))
             # At once, for another thread may look on.
             self._taken, self._known = taken, None
         return self._taken | self._proposed if self._proposed else self._taken
@@ -433,6 +441,58 @@ class Candidates:
         rest._proposed = self._proposed | {int(position)}
         return rest
 
+    def within(self, centres, radius):
+        """Rows near to some points, taken ones included, and maybe some that are farther away.
+
+        Parameters
+        ----------
+        centres : ndarray of shape (k, n_features)
+            In the unit cube.
+        radius : float
+            No row that is no farther away, in Euclidean distance, is left out.
+
+        Returns
+        -------
+        ndarray of int
+            Their positions, in ascending order.
+        """
+        weights = self._index.weights
+        found = self._index.tree.query_ball_point(centres * weights, radius * weights.max())
+        return np.unique(np.concatenate(found).astype(np.intp))
+
+    def only(self, positions):
+        """Some available rows alone; their reference sets are those of all.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        Candidates
+            Positions there are others, see :meth:`in_whole`.
+        """
+        index = self._index
+        rows = np.sort(index.rows[positions])  # so that of equal rows the first stays the first
+        pool, nothing = CandidatePool(index.X[rows]), np.empty((0, index.X.shape[1]))
+        some = Candidates(pool, index.box, nothing, weights=index.weights)
+        some._whole = self, rows
+        return some
+
+    def in_whole(self, position):
+        """Position of a row in the candidates that these are some of.
+
+        Parameters
+        ----------
+        position : int
+
+        Returns
+        -------
+        int
+        """
+        whole, rows = self._whole
+        return int(whole._index.positions(rows[[self.row(position)]])[0])
+
     def is_available(self, positions):
         """Which of some rows may still be proposed.
 
@@ -464,6 +524,8 @@ class Candidates:
         -------
         ndarray of shape (min(n, m), n_features)
         """
+        if self._whole is not None:
+            return self._whole[0].reference(n)
         # Of a large pool they lie far apart in memory.
         known = self._index.references
         if n not in known:
@@ -477,8 +539,9 @@ class Candidates:
         ------
         PoolExhaustedError
         """
-        # Each observation takes one row at most, so counting them is rarely needed.
-        if len(self._X) + len(self._proposed) >= len(self) and self.n_available == 0:
+        # Each observation takes one row, unless it failed, so counting them is rarely needed.
+        few = len(self._X) + len(self._proposed) < len(self) and self._failed is None
+        if not few and self.n_available == 0:
             raise PoolExhaustedError(
                 f"no row of the pool is left: of its {self._n_candidates} rows {len(self)} "
                 "lie inside bounds and all of these have been measured or proposed. Stop here, ask "

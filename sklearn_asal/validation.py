@@ -82,7 +82,7 @@ def check_feature_names(data, name, expected):
         )
 
 
-def finite_array(data, name, *, ndim=2):
+def finite_array(data, name, *, ndim=2, missing=False):
     """Copy finite real numbers into a float64 array, or say what is wrong with which input.
 
     Parameters
@@ -92,6 +92,8 @@ def finite_array(data, name, *, ndim=2):
         What the user calls it; part of every error message.
     ndim : {1, 2}, default=2
         2 demands rows and columns; 1 leaves the shape to the caller.
+    missing : bool, default=False
+        Whether values may be missing, of whatever kind; they become NaN.
 
     Returns
     -------
@@ -113,7 +115,7 @@ def finite_array(data, name, *, ndim=2):
     with _named(name):
         if issparse(data):
             check_array(data, input_name=name)  # raises
-        array = _screened(data, name)
+        array = _screened(_unmasked(data) if missing else data, name, missing)
         if array.dtype.kind not in "biuf" or array.ndim not in dimensions or not array.size:
             array = check_array(
                 array,
@@ -128,13 +130,14 @@ def finite_array(data, name, *, ndim=2):
             array = np.array(array, dtype=np.float64, order="C")
     # Not left to check_array, which can be told to take everything for finite.
     if not np.isfinite(array).all():
-        n_missing = int(np.isnan(array).sum())
-        if n_missing:
+        n_missing, n_infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        if n_missing and not missing:
             raise ValueError(_of_missing(name, n_missing, array.size))
-        raise ValueError(
-            f"Input {name} contains infinity or a value too large for float64: "
-            f"{int(np.isinf(array).sum())} of {array.size} entries."
-        )
+        if n_infinite:
+            raise ValueError(
+                f"Input {name} contains infinity or a value too large for float64: "
+                f"{n_infinite} of {array.size} entries."
+            )
     return array
 
 
@@ -149,8 +152,8 @@ def _named(name):
         raise kind(str(error) if named else f"{name}: {error}") from error
 
 
-def _screened(data, name):
-    """An array in which nothing stands for a number that is none."""
+def _screened(data, name, missing=False):
+    """An array in which nothing but NaN, if values may be missing, stands for no number."""
     _refuse_masked(data, name)
     # Some tables make numbers of dates where other columns hold numbers.
     columns = table_columns(data)
@@ -164,10 +167,22 @@ def _screened(data, name):
     values = raw.ravel().tolist() if raw.dtype == object else ()
     if any(isinstance(value, (str, bytes)) for value in values):
         raise ValueError("text where numbers are needed")
-    n_missing = sum(map(_is_missing, values))
+    n_missing = sum(map(is_missing, values))
     if n_missing:
-        raise ValueError(_of_missing(name, n_missing, raw.size))
+        if not missing:
+            raise ValueError(_of_missing(name, n_missing, raw.size))
+        filled = [np.nan if is_missing(value) else value for value in values]
+        raw = np.array(filled, dtype=object).reshape(raw.shape)
     return raw
+
+
+def _unmasked(data):
+    """The same with NaN in place of what is masked."""
+    if isinstance(data, np.ma.MaskedArray):
+        return data.astype(object).filled(np.nan)[()]  # a single one is no array
+    if isinstance(data, (list, tuple)) and _n_masked(data):
+        return [_unmasked(part) for part in data]
+    return data
 
 
 def _refuse_masked(data, name):
@@ -196,7 +211,17 @@ def _holds_dates(array):
     return any(isinstance(value, _DATES) and value == value for value in array.ravel().tolist())
 
 
-def _is_missing(value):
+def is_missing(value):
+    """Whether a value stands for no value: None, NaN, NA, NaT or masked.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+    """
     if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
         return True
     return isinstance(value, (float, np.floating, *_DATES)) and value != value
@@ -241,7 +266,7 @@ def as_rows(data, n_columns):
     return data.reshape((-1, 1) if n_columns == 1 else (1, -1)) if data.ndim < 2 else data
 
 
-def observations(X, y, z=None, x_name="X"):
+def observations(X, y, z=None, x_name="X", missing=False):
     """Validate observations.
 
     Parameters
@@ -251,12 +276,15 @@ def observations(X, y, z=None, x_name="X"):
     z : array-like of shape (n,) or (n, n_limits), optional
     x_name : str, default="X"
         What the user calls the inputs.
+    missing : bool, default=False
+        Whether outputs may be missing.
 
     Returns
     -------
     X : ndarray of shape (n, n_features)
         A copy, as all of them.
     y : ndarray of shape (n,)
+        NaN where it is missing.
     z : ndarray of shape (n,) or (n, n_limits), or None
         See :func:`safety_signals`. A single column becomes one-dimensional.
 
@@ -268,30 +296,66 @@ def observations(X, y, z=None, x_name="X"):
     X = finite_array(X, x_name)
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = _one_for_each(finite_array(_listed(y), "y", ndim=1), "y", 1, X, x_name)
+    y = finite_array(listed(y, missing), "y", ndim=1, missing=missing)
+    y = check_lengths(y, "y", 1, len(X), x_name)
     if z is not None:
-        z = _one_for_each(safety_signals(_listed(z)), "z", 2, X, x_name)
+        z = check_lengths(safety_signals(listed(z)), "z", 2, len(X), x_name)
     return X, y, z
 
 
-def _listed(data):
-    """A single number as a list of one."""
+def listed(data, missing=False):
+    """A single number as a list of one.
+
+    Parameters
+    ----------
+    data : object
+    missing : bool, default=False
+        Whether it may be missing.
+
+    Returns
+    -------
+    array-like
+    """
     if isinstance(data, float):  # an array is checked faster
         return np.array([data])
+    if missing and not isinstance(data, (np.ndarray, list, tuple)) and is_missing(data):
+        return np.array([np.nan])
     if getattr(data, "ndim", None) == 0:
         return data.reshape(1)
     return [data] if np.isscalar(data) else data
 
 
-def _one_for_each(values, name, most_dimensions, X, x_name):
+def check_lengths(values, name, most_dimensions, n, x_name):
+    """Raise unless there is one entry for each observation.
+
+    Parameters
+    ----------
+    values : ndarray
+    name : str
+        What the user calls them.
+    most_dimensions : {1, 2}
+    n : int
+        Number of observations.
+    x_name : str
+        What the user calls their inputs.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, k)
+        A single column becomes one-dimensional.
+
+    Raises
+    ------
+    ValueError
+    """
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim > most_dimensions:
         allowed = "(n,)" if most_dimensions == 1 else "(n,) or (n, n_limits)"
         raise ValueError(f"{name} must have shape {allowed}, got {values.shape}.")
-    if len(values) != len(X):
+    if len(values) != n:
         raise ValueError(
-            f"{name} has {len(values)} entries, but {x_name} has {len(X)} rows; "
+            f"{name} has {len(values)} entries, but {x_name} has {n} rows; "
             "every observation needs one."
         )
     return values

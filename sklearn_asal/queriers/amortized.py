@@ -32,7 +32,7 @@ from .batch import propose_many
 from .gp import GPQuerier, GPSafeQuerier
 from .guard import SafetyGuard
 from .guarded import GuardedMixin
-from .history import unrepeated
+from .history import moved_nearby, unrepeated
 from .reporting import ReportingQuerier
 from .rows import safe_row, uncertain_row, update_models
 
@@ -238,12 +238,14 @@ class _PolicyQuerier(ReportingQuerier):
             return chosen
         self._warn_of_boldness(policy, candidates)
         if budget is None:
-            self._warn_of_end(len(history.X), policy)
-        left = told_budget(policy.header, budget, len(history.X))
+            self._warn_of_end(history.n_points, policy)
+        left = told_budget(policy.header, budget, history.n_points)
         with one_thread(), history.cache.lock:
             point = policy.runtime.decide(left, self._tokens(policy.runtime, history))
             if candidates is not None:
                 return self._row(candidates, point, history, policy)
+        if history.nearby is not None:
+            return moved_nearby(np.clip(point, 0.0, 1.0), history)
         return unrepeated(point, history)
 
     def _tokens(self, runtime, history):
@@ -326,9 +328,11 @@ class AmortizedQuerier(_PolicyQuerier):
     Attributes
     ----------
     X_, y_ : ndarray of shape (n, n_features) and (n,)
-        Observations so far, in the user's units.
+        Observations so far, in the user's units; NaN where no output was measured.
     z_ : ndarray or None
         Kept if given, so that the safe class can be swapped in; not used.
+    status_ : ndarray of str of shape (n,)
+        "ok", "aborted" or "failed", see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         Rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int
@@ -445,13 +449,21 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         Whether proposals are checked by what was measured, and pulled back where they are not safe
         enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). It pays for policies by name
         where ``z_scale`` is a guess.
+    max_violations : int, default=None
+        After so many measurements that violate a limit, aborted runs included, only the
+        neighbourhood of measurements that were safe is proposed: points within
+        ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
+        there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
+        from the beginning; None means never.
 
     Attributes
     ----------
     X_, y_ : ndarray of shape (n, n_features) and (n,)
-        Observations so far, in the user's units.
+        Observations so far, in the user's units; NaN where no output was measured.
     z_ : ndarray of shape (n,) or (n, n_limits)
         Their safety measurements; ``y_`` if ``fit`` got none.
+    status_ : ndarray of str of shape (n,)
+        "ok", "aborted" or "failed", see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         Rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int
@@ -507,6 +519,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         gamma: float | None = None,
         n_candidates: int | None = None,
         guard: bool | SafetyGuard = False,
+        max_violations: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -518,6 +531,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         self.gamma = gamma
         self.n_candidates = n_candidates
         self.guard = guard
+        self.max_violations = max_violations
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)

@@ -1,6 +1,7 @@
 """The contract of every querier, written once."""
 
 import copy
+import dataclasses
 import math
 import pickle
 import zlib
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale
+from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale, Statuses
 from ..box import Box
 from ..exceptions import (
     BudgetExhaustedError,
@@ -32,13 +33,33 @@ from ..limits import (
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
 from ..settings import numpy_defaults
-from ..validation import as_rows, check_feature_names, column_names, observations, whole
-from .history import Cache, History
+from ..validation import (
+    as_rows,
+    check_feature_names,
+    column_names,
+    finite_array,
+    observations,
+    whole,
+)
+from .cut_short import (
+    FAILED,
+    OK,
+    STATUS_DTYPE,
+    aborted_margin,
+    checked_statuses,
+    joined,
+    outcomes,
+)
+from .history import Cache, History, moved_nearby, nearest, unrepeated
+from .neighbourhood import Neighbourhood
 
 # Digits of an input at unit scale that have a part in the seed.
 _DIGITS = 6
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
+
+# Of one run that was not cut short, the usual.
+_ONE = np.array([OK], dtype=STATUS_DTYPE)
 
 _Q = TypeVar("_Q", bound="BaseQuerier")
 
@@ -73,9 +94,11 @@ class BaseQuerier(BaseEstimator):
     X_ : ndarray of shape (n, n_features)
         Inputs measured so far, in the user's units; read-only, as all of these.
     y_ : ndarray of shape (n,)
-        Their outputs.
+        Their outputs; NaN where none was measured.
     z_ : ndarray of shape (n,) or (n, n_limits), or None
-        Their safety measurements; booleans stay booleans.
+        Their safety measurements; booleans stay booleans. NaN where a run was cut short.
+    status_ : ndarray of str of shape (n,)
+        "ok", or "aborted" or "failed" where a run was cut short, see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         The rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int
@@ -150,7 +173,7 @@ class BaseQuerier(BaseEstimator):
             Measured inputs in the user's units. Points outside ``bounds`` are
             kept and used, with a warning.
         y : array-like of shape (n,)
-            Outputs.
+            Outputs. With ``z`` some may be missing (NaN, None), but not all.
         z : array-like of shape (n,) or (n, n_limits), default=None
             Safety measurements: numbers, or booleans that mean safe and not safe. For a safe
             querier None means that the output is its own safety measurement, ``z = y``. Other
@@ -170,12 +193,12 @@ class BaseQuerier(BaseEstimator):
         DataScaleWarning, SafetyWarning
             See these.
         """
-        X_, y_, z_ = observations(X, y, z)
+        X_, y_, z_ = _with_an_output(*observations(X, y, z, missing=z is not None))
         if self.budget is not None:
             whole(self.budget, "budget", min_val=1)
         self._seed(X_)
         self._check_setup(X_.shape[1])
-        data = X_, y_, self._safety_signal(y_, z_)
+        data = X_, y_, self._safety_signal(y_, z_), np.full(len(X_), OK, STATUS_DTYPE)
         self._warn(data)
         names = column_names(X)
         if names is not None:
@@ -195,26 +218,41 @@ class BaseQuerier(BaseEstimator):
     def tell(
         self: _Q,
         x: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         z: ArrayLike | None = None,
         *,
         index: ArrayLike | None = None,
+        status: Statuses = "ok",
     ) -> _Q:
         """Add one or more measured observations to the campaign.
 
-        Possible after the budget is spent, too: measured data are never refused.
+        Possible after the budget is spent, too: measured data are never refused. Each observation
+        counts as one query, however the run ended.
 
         Parameters
         ----------
         x : array-like of shape (n_features,) or (k, n_features)
             What was measured, which need not be what was proposed.
-        y : float or array-like of shape (k,)
+        y : float or array-like of shape (k,), default=None
+            Outputs. Where ``fit`` got safety measurements, they may be missing (None, NaN): the
+            model of the output does without, and a policy by name sees the output of the nearest
+            observation that has one.
         z : float or array-like of shape (k,), (k, n_limits), or (n_limits,) for one row
             To be given if, and only if, ``fit`` got safety measurements.
         index : int or array-like of int of shape (k,), default=None
             The rows of the pool that were measured, as ``query(..., return_indices=True)`` gave
             them, so that they are not proposed again whatever ``x`` says. All pools of the
             campaign have to be the same, then.
+        status : {"ok", "aborted", "failed"} or sequence of these of shape (k,), default="ok"
+            How the run ended. Of one that was cut short neither ``y`` nor ``z`` is given; beside
+            others they are NaN or None there.
+
+            - "aborted": it was unsafe, but there is no number. The margin of each limit counts as
+              a violation of typical size: minus the root mean square of the margins measured, or
+              the lowest of them, whichever is lower. Which of several limits was violated is
+              unknown, so it counts for each of them. Queriers with limits only.
+            - "failed": nothing was learned. No point within 0.01 of the width of the bounds, and
+              no row of a pool that equals it, is proposed from now on.
 
         Returns
         -------
@@ -229,28 +267,33 @@ class BaseQuerier(BaseEstimator):
         """
         if not hasattr(self, "X_"):  # which costs a hundredth of the check
             check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
-        if (z is not None) != self._has_z:
+        is_plain = isinstance(status, str) and status == OK
+        has_z = self._has_z
+        if z is not None and not has_z:
+            raise ValueError("z was not given to fit, so tell cannot take it; fit again with z.")
+        if z is None and has_z and is_plain:
             raise ValueError(
                 "z is missing: fit was given safety measurements, so tell needs them as well."
-                if self._has_z
-                else "z was not given to fit, so tell cannot take it; fit again with z."
             )
         x = as_rows(x, self.n_features_in_)
-        if self._has_z and self.z_.ndim == 2:
+        if z is not None and self.z_.ndim == 2:
             z = as_rows(z, self.z_.shape[1])
         self._check_limit_names(z)
-        x_, y_, z_ = observations(x, y, z, "x")
+        if is_plain:
+            x_, y_, z_ = _told(x, y, z, has_z)
+            known, statuses = z_, _ONE if len(x_) == 1 else np.full(len(x_), OK, STATUS_DTYPE)
+        else:
+            x_ = finite_array(x, "x")
+            statuses = checked_statuses(status, len(x_), isinstance(self, SafeQuerierMixin))
+            y_, z_, known = outcomes(len(x_), y, z, statuses, self.z_ if has_z else None)
         self._check_features(x, x_, "x", self.n_features_in_)
-        if self._has_z:
-            self._check_limits(z_)
+        if known is not None:
+            self._check_limits(known)
         index_ = _rows_told(index, len(x_))
-        new = x_, y_, self._safety_signal(y_, z_)
+        new = x_, y_, self._safety_signal(y_, z_), statuses
         with self._campaign_cache().telling:
-            old = self.X_, self.y_, self.z_
-            data = tuple(
-                None if had is None else np.concatenate([had, add])
-                for had, add in zip(old, new, strict=True)
-            )
+            old = self.X_, self.y_, self.z_, self.status_
+            data = tuple(map(joined, old, new))
             history = self._history(True, data)
             # Before anything changes: a warning may be turned into an error.
             self._warn(data, known=len(self.X_), history=history)
@@ -259,10 +302,11 @@ class BaseQuerier(BaseEstimator):
             self._prepare(history)
         return self
 
-    def _keep(self, index, X, y, z):
-        for part in (index, X, y, z):
+    def _keep(self, index, X, y, z, status):
+        for part in (index, X, y, z, status):
             if part is not None:
                 part.setflags(write=False)
+        self.status_ = status
         # Inputs last: another thread that queries meanwhile takes as many rows as these have.
         self.index_, self.z_, self.y_, self.X_ = index, z, y, X
 
@@ -323,7 +367,8 @@ class BaseQuerier(BaseEstimator):
         ----------
         X, y, z : array-like, default=None
             As in ``fit``. If given, exactly these observations are used and
-            ``fit`` is not needed; if not, those of the campaign are.
+            ``fit`` is not needed; if not, those of the campaign are. Of runs that were cut
+            short only ``tell`` can be told.
         budget : int, default=None
             Number of queries left, this one included. By default
             ``self.budget - n_told_`` for a campaign and ``self.budget`` for
@@ -373,10 +418,14 @@ class BaseQuerier(BaseEstimator):
         history = self._history(campaign, data)
         if not campaign:
             self._warn(data, history=history)
+        nearby = self._nearby(history)
+        if nearby is not None:
+            self._warn_of_violations()
+            history = dataclasses.replace(history, nearby=nearby)
         box, candidates = history.box, None
         if pool is not None:
             pool = pool if isinstance(pool, CandidatePool) else CandidatePool(pool)
-            candidates = self._candidates(pool, data[0], history)
+            candidates = self._candidates(pool, data[0], history, data[3])
         # A policy has no use for a seed, but a bad one is an error all the same.
         seeded = self._draws or self.random_state is not None
         seed = self._seed(data[0]) if seeded else None
@@ -395,27 +444,33 @@ class BaseQuerier(BaseEstimator):
         points = pool.X[indices]
         return ((points, indices) if return_indices else points), actions
 
-    def _data(self, X, y, z, call):
-        """Whether they are the campaign's, and the observations that a call is about."""
+    def _data(self, X, y, z, call, missing=True):
+        """Whether they are the campaign's, and the observations that a call is about.
+
+        These are inputs, outputs, safety measurements, and status or None. ``missing`` says
+        whether outputs may be missing from data passed with ``z``.
+        """
         if X is None and y is None and z is None:
             if not hasattr(self, "X_"):
                 check_is_fitted(
                     self,
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
                 )
-            X_, y_, z_ = self.X_, self.y_, self.z_
-            if not len(y_) == len(X_) == len(X_ if z_ is None else z_):  # another thread tells
-                y_, z_ = _first(y_, len(X_)), _first(z_, len(X_))
-            return True, (X_, y_, z_)
+            X_, y_, z_, status = self.X_, self.y_, self.z_, self.status_
+            n = len(X_)
+            if not len(y_) == n == len(X_ if z_ is None else z_) == len(status):
+                # Another thread tells.
+                y_, z_, status = _first(y_, n), _first(z_, n), _first(status, n)
+            return True, (X_, y_, z_, status)
         if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
             raise ValueError(
                 f"z is missing: fit was given safety measurements, so data passed to {call} need "
                 "them as well; pass z=y if the output is its own safety measurement."
             )
         self._check_limit_names(z)
-        X_, y_, z_ = observations(X, y, z)
+        X_, y_, z_ = _with_an_output(*observations(X, y, z, missing=missing and z is not None))
         self._check_features(X, X_, "X", getattr(self, "n_features_in_", None))
-        return False, (X_, y_, self._safety_signal(y_, z_))
+        return False, (X_, y_, self._safety_signal(y_, z_), None)
 
     def _check_features(self, data, array, name, expected):
         """Compare number and, where both sides have them, names of features with those of fit."""
@@ -443,7 +498,7 @@ class BaseQuerier(BaseEstimator):
                     + ("Pass bool(z)." if before else "Pass the measured number.")
                 )
 
-    def _candidates(self, pool, X, history):
+    def _candidates(self, pool, X, history, status):
         """Rows of a pool that a query may choose from."""
         n_features = X.shape[1]
         self._check_features(pool, pool.X, "pool", n_features)
@@ -451,8 +506,9 @@ class BaseQuerier(BaseEstimator):
         if cache is self._campaign_cache():
             index = _first(self.index_, len(X))
             index = None if (index < 0).all() else index
+        failed = None if history.failed is None else status == FAILED
         candidates = Candidates(
-            pool, history.box, X, index, self._pool_weights(n_features), cache.candidates
+            pool, history.box, X, index, self._pool_weights(n_features), cache.candidates, failed
         )
         cache.candidates = candidates
         wrong = candidates.contradicted()
@@ -487,18 +543,22 @@ class BaseQuerier(BaseEstimator):
         """
         points, indices, actions = [], [], []
         for j in range(n_queries):
-            rng = np.random.default_rng([seed, len(history.X)]) if self._draws else None
-            remaining = None if left is None else left - j
+            rng = np.random.default_rng([seed, history.n_points]) if self._draws else None
+            remaining, some = None if left is None else left - j, candidates
             if candidates is not None:
                 candidates.check_available()
-            chosen = self._select(history, candidates, remaining, rng)
+                if history.nearby is not None:
+                    some = candidates.only(history.nearby.rows(candidates))
+            chosen = self._select(history, some, remaining, rng)
             if candidates is None:
                 chosen = self._checked(chosen, history)
-            chosen, action = self._guarded(chosen, history, candidates)
+            chosen, action = self._guarded(chosen, history, some)
             actions.append(action)
             if candidates is None:
-                point = chosen
+                point = chosen if action is None else self._checked(chosen, history)
             else:
+                if some is not candidates:
+                    chosen = some.in_whole(chosen)
                 # So that ``tell`` takes the same row, for it does not know one from the other.
                 chosen = candidates.first_equal(chosen)
                 point = candidates.points[chosen]
@@ -526,7 +586,15 @@ class BaseQuerier(BaseEstimator):
             raise RuntimeError(f"{type(self).__name__} proposed {point}, which is no point.")
         if min(values) < 0 or max(values) > 1:
             point = np.minimum(np.maximum(point, 0.0), 1.0)
+        if history.nearby is not None:
+            point = moved_nearby(point, history)
+        if history.failed is not None and not history.is_free(point[None])[0]:
+            point = unrepeated(point, history)
         return point
+
+    def _nearby(self, history):
+        """Where alone may be proposed, None for anywhere; see ``max_violations``."""
+        return None
 
     def _queries_left(self, budget, told, n_queries):
         """Queries left, this one included; None if nobody stated a budget."""
@@ -582,23 +650,50 @@ class BaseQuerier(BaseEstimator):
     def _history(self, campaign, data):
         """Observations at unit scale; those of the campaign are worked out once."""
         if not campaign:
-            return self._at_unit_scale(*data, Cache())
+            return self._of(data, Cache())
         cache = self._campaign_cache()
         # Of the contents, for lists and arrays may be changed in place.
         scaling = [getattr(self, name, None) for name in _SCALING]
         try:
             key = pickle.dumps(scaling)
         except Exception:  # whatever a parameter's type may raise
-            return self._at_unit_scale(*data, cache)
+            return self._of(data, cache)
         known = cache.history
         if known is None or known[0] != key or known[1] is not data[0] or known[2] is not data[1]:
-            known = cache.history = (key, *data[:2], self._at_unit_scale(*data, cache))
+            known = cache.history = (key, *data[:2], self._of(data, cache))
         return known[3]
+
+    def _of(self, data, cache):
+        """The history of inputs, outputs, safety measurements, and status."""
+        lowest = np.minimum.reduce(data[1])
+        if lowest != lowest:  # NaN, if there is one, found quickly
+            return self._cut_short(*data, cache)
+        return self._at_unit_scale(*data[:3], cache)
 
     def _at_unit_scale(self, X, y, z, cache):
         box = Box.of(self.bounds, X.shape[1])
         y = standardized(y, self.y_loc, self.y_scale)
         return History(box.to_unit(X), y, self._margins(z), len(X), box, cache)
+
+    def _cut_short(self, X, y, z, status, cache):
+        """The same where some outputs, or some safety measurements, are missing."""
+        box, has_output = Box.of(self.bounds, X.shape[1]), ~np.isnan(y)
+        X, outputs = box.to_unit(X), np.empty(len(X))
+        outputs[has_output] = standardized(y[has_output], self.y_loc, self.y_scale)
+        for i in np.flatnonzero(~has_output):
+            like = outputs[has_output][nearest(X[has_output], X[i])]
+            outputs[i] = np.sort(like).mean()  # the last digit of a sum depends on its order
+        ok = np.ones(len(X), dtype=bool) if status is None else status == OK
+        kept = ok if status is None else status != FAILED
+        known, margin = self._margins(None if z is None else z[ok]), None
+        if known is not None:
+            margin = np.tile(aborted_margin(known), (len(X), 1))
+            margin[ok] = known
+            margin = margin[kept]
+        has_output = None if has_output[kept].all() else has_output[kept]
+        failed = None if kept.all() else X[~kept]
+        n = int(kept.sum())
+        return History(X[kept], outputs[kept], margin, n, box, cache, has_output, failed)
 
     def _seed(self, X):
         """An integer that stands for ``random_state``, which is not advanced."""
@@ -616,8 +711,11 @@ class BaseQuerier(BaseEstimator):
 
     def _complaints(self, data, history):
         """What is odd about the data: ``{parameter to blame: (category, message)}``."""
-        y, values = data[1], history.y
-        if not self._needs_unit_scale or is_auto(self.y_scale) or not off_scale(history.X, values):
+        if not self._needs_unit_scale or is_auto(self.y_scale):
+            return {}
+        known = history.complete
+        y, values = data[1], known.y
+        if not off_scale(known.X, values):
             return {}
         mean, deviation = moments(y)
         message = (
@@ -632,14 +730,15 @@ class BaseQuerier(BaseEstimator):
     def _warn(self, data, known=0, history=None):
         """Warn of what the first ``known`` observations did not show."""
         if history is None:
-            history = self._at_unit_scale(*data, self._campaign_cache())
+            history = self._of(data, self._campaign_cache())
         message = history.box.complaint(data[0][known:])
         if message:
             warn_user(message, DataScaleWarning)
-        found = self._complaints(data, history)
+        found = self._complaints(measured(data, history), history)
         if found and known:
             before = [part if part is None else part[:known] for part in data]
-            for parameter in self._complaints(before, self._at_unit_scale(*before, history.cache)):
+            earlier = self._of(before, history.cache)
+            for parameter in self._complaints(measured(before, earlier), earlier):
                 found.pop(parameter, None)
         for category, message in found.values():
             warn_user(message, category)
@@ -654,6 +753,52 @@ class BaseQuerier(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def measured(data, history):
+    """Observations less what was not measured.
+
+    Parameters
+    ----------
+    data : tuple
+        Inputs, outputs, safety measurements or None, and status or None.
+    history : History
+        The same at unit scale.
+
+    Returns
+    -------
+    tuple
+        The same; outputs and safety measurements are only those there are.
+    """
+    X, y, z, status = data
+    if history.has_output is None and history.failed is None:
+        return data
+    has_output = ~np.isnan(y)
+    if z is not None and status is not None:
+        z = z[status == OK]
+    return X, y[has_output], z, status
+
+
+def _with_an_output(X, y, z):
+    """Validated observations, at least one of which has an output."""
+    if y[0] != y[0] and np.isnan(y).all():  # the usual, quickly
+        raise ValueError(
+            "Input y contains NaN or other missing values (None, NA, NaT, masked) only. Measure "
+            "the output of at least one observation."
+        )
+    return X, y, z
+
+
+def _told(x, y, z, has_z):
+    """Validated observations of runs that were not cut short."""
+    if y is None:
+        if not has_z:
+            raise ValueError(
+                "requires y to be passed, but the target y is None; an output may be missing only "
+                "where fit was given z. Of a run that was cut short say so by status."
+            )
+        y = np.full(len(finite_array(x, "x")), np.nan)
+    return observations(x, y, z, "x", has_z)
 
 
 def _first(part, n):
@@ -693,6 +838,12 @@ class SafeQuerierMixin:
         of the measurements at hand from the limit, which does not shrink when
         they lie close together. With several limits (columns of ``z``) a row's
         margin is the smallest of its margins, each in units of its own scale.
+    max_violations : int, default=None
+        After so many measurements that violate a limit, aborted runs included, only the
+        neighbourhood of measurements that were safe is proposed: points within
+        ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
+        there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
+        from the beginning; None means never.
     """
 
     @property
@@ -706,6 +857,35 @@ class SafeQuerierMixin:
 
     def _safety_signal(self, y, z):
         return y if z is None else z
+
+    def _check_setup(self, n_features, budget=None):
+        super()._check_setup(n_features, budget)
+        most = getattr(self, "max_violations", None)
+        if most is not None:
+            whole(most, "max_violations", min_val=0)
+
+    def _nearby(self, history):
+        most = getattr(self, "max_violations", None)
+        if most is None:
+            return None
+        safe = history.observed.worst_margin >= 0
+        if (~safe).sum() < most:
+            return None
+        if not safe.any():
+            raise ValueError(
+                f"max_violations={most} is reached and no observation is safe, so that there is "
+                "no neighbourhood of safe ones to propose. Tell a safe observation, check "
+                "safety_threshold and safe_when, or raise max_violations."
+            )
+        return Neighbourhood(history.observed.X[safe])
+
+    def _warn_of_violations(self):
+        # The same words each time.
+        warn_user(
+            f"max_violations={self.max_violations} is reached: only points near to measurements "
+            "that were safe are proposed. Raise max_violations to have others proposed as well.",
+            SafetyWarning,
+        )
 
     def _margins(self, z):
         return safety_margins(z, self.safety_threshold, self.safe_when, self.z_scale)

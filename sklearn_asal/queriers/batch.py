@@ -14,7 +14,7 @@ from ..scaling import is_auto
 from ..settings import numpy_defaults
 from ..threads import one_thread
 from ..validation import column_names
-from .history import SAME, Cache, History, unrepeated
+from .history import SAME, Cache, History, moved_nearby, unrepeated
 
 
 @numpy_defaults
@@ -77,6 +77,7 @@ def propose_many(querier, histories, budgets=None):
     with one_thread(), ThreadPoolExecutor(workers) as pool:
         list(pool.map(work, batches))
     points = points.clip(0.0, 1.0)
+    _keep_nearby(querier, points, scaled, lengths, starts)
     _move_repeated(points, scaled, lengths, starts)
     if querier._safe and querier._guards:
         points = _guarded(querier, together, starts, points)
@@ -110,13 +111,18 @@ def _one_by_one(querier, together, starts):
     def choose(i):
         data = _part(together, starts, i)
         history = querier._at_unit_scale(*data, Cache())
+        nearby = querier._nearby(history)
+        history = replace(history, nearby=nearby)
         rng = np.random.default_rng([querier._seed(data[0]), len(history.X)])
         chosen, _, p_safe = querier._by_models()._choose(history, None, rng)
         point, action = querier._guarded(querier._checked(chosen, history), history, None)
-        return point, p_safe, action
+        return querier._checked(point, history), p_safe, action, nearby is not None
 
     with one_thread(), ThreadPoolExecutor(joblib.cpu_count()) as pool:
-        points, p_safe, actions = zip(*pool.map(choose, range(len(starts) - 1)), strict=True)
+        found = pool.map(choose, range(len(starts) - 1))
+        points, p_safe, actions, restricted = zip(*found, strict=True)
+    if any(restricted):
+        querier._warn_of_violations()
     querier._warn_of_risk(min((p for p in p_safe if p is not None), default=None))
     querier._warn_of_guard([one for one in actions if one is not None])
     return np.array(points)
@@ -144,6 +150,26 @@ def _move_repeated(points, scaled, lengths, starts):
             scaled, X=scaled.X[part], y=scaled.y[part], margin=None, n_observed=lengths[i]
         )
         points[i] = unrepeated(points[i], history)
+
+
+def _keep_nearby(querier, points, scaled, lengths, starts):
+    """Move proposals into the neighbourhood of safe measurements, see ``max_violations``."""
+    most = getattr(querier, "max_violations", None)
+    if most is None:
+        return
+    unsafe = np.add.reduceat((scaled.worst_margin < 0).astype(int), starts[:-1])
+    restricted = np.flatnonzero(unsafe >= most)
+    for i in restricted:
+        part = slice(starts[i], starts[i + 1])
+        parts = {name: getattr(scaled, name)[part] for name in ("X", "y", "margin")}
+        history = replace(scaled, **parts, n_observed=int(lengths[i]))
+        try:
+            history = replace(history, nearby=querier._nearby(history))
+        except ValueError as error:
+            raise ValueError(f"campaign {i}: {error}") from error
+        points[i] = moved_nearby(points[i], history)
+    if len(restricted):
+        querier._warn_of_violations()
 
 
 def _validated(querier, histories, budgets):
@@ -180,7 +206,8 @@ def _one(querier, i, history, first=None):
     try:
         if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
             raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
-        X, y, z = querier._data(*history, *(None,) * (3 - len(history)), "propose_many")[1]
+        rest = (None,) * (3 - len(history))
+        X, y, z, _ = querier._data(*history, *rest, "propose_many", missing=False)[1]
         data = X, y, z if querier._safe else None
         if first is not None:
             _check_alike(querier, history, data, *first)
@@ -234,7 +261,7 @@ def _budgets(querier, budgets, n_campaigns):
 
 def _warn(querier, together, history, margin, starts):
     """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
-    querier._warn(together, history=history)
+    querier._warn((*together, None), history=history)
     if margin is None or (margin < 0).all():  # said already
         return
     hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)

@@ -53,6 +53,8 @@ _N_CANDIDATES, _N_OF_ENSEMBLE, _N_OF_MEMBERS = 5000, 256, 600
 _ASKED = 4096
 # Where no candidate of a pool is safe enough, so many times as many are looked at.
 _WIDER = 8
+# Where none near to safe measurements is, others are drawn within this part of the radius.
+_CLOSER = 0.2
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
 _SurrogateName = Literal["exact", "sparse", "mixture", "ensemble", "amortized"]
@@ -84,8 +86,11 @@ class _ModelQuerier(ReportingQuerier):
         if self.n_candidates is not None:
             check_scalar(self.n_candidates, "n_candidates", Integral, min_val=1)
 
-    def _model(self, role, X, values, cache):
-        """A fitted surrogate; the same for the same data, whatever came before."""
+    def _model(self, role, X, values, cache, shared=True):
+        """A fitted surrogate; the same for the same data, whatever came before.
+
+        ``shared`` says whether the others have the same inputs.
+        """
         surrogate = self.surrogate
         if not self._is_incremental():
             return as_surrogate(surrogate).fit(X, values)
@@ -98,9 +103,11 @@ class _ModelQuerier(ReportingQuerier):
         model = known[1]
         if not hasattr(model, "probed"):
             return model.update(X, values)
-        model.probed = cache.probed
+        if shared:
+            model.probed = cache.probed
         model.update(X, values)
-        cache.probed = model.probed
+        if shared:
+            cache.probed = model.probed
         return model
 
     def _kind(self):
@@ -123,8 +130,9 @@ class _ModelQuerier(ReportingQuerier):
 
     def _output(self, history):
         """The model of the output; pending points make it less uncertain where they lie."""
+        shared, history = history.has_output is None, history.complete
         observed = history.observed
-        model = self._model("output", observed.X, observed.y, history.cache)
+        model = self._model("output", observed.X, observed.y, history.cache, shared)
         if not len(history.pending):
             return model
         if hasattr(model, "condition"):
@@ -202,24 +210,34 @@ class _ModelQuerier(ReportingQuerier):
         quick = _N_OF_MEMBERS if self._is_averaged() else _N_OF_ENSEMBLE
         n = self.n_candidates or (quick if is_ensemble else _N_CANDIDATES)
         if candidates is None:
-            # Not in the order of the features, which is to be of no consequence.
-            points = rng.random((n, history.X.shape[1]))[:, history.feature_rank]
-            yield None, points
-            # In many dimensions uniform points miss the safe set altogether.
-            yield None, _between(history.observed.X, points, rng)
+            for points in self._random_sets(history, n, rng):
+                free = history.is_free(points)
+                yield None, points if free.all() or not free.any() else points[free]
         elif not is_ensemble:
             positions = candidates.available
             yield positions, candidates.points[positions]
         else:
             while True:
                 # Other rows at each query: of the same ones the one that leads on may be missing.
-                positions = candidates.subsample(n, len(history.X) * _GOLDEN % 1)
+                positions = candidates.subsample(n, history.n_points * _GOLDEN % 1)
                 positions = positions[candidates.is_available(positions)]
                 if len(positions):
                     yield positions, candidates.points[positions]
                 if n >= len(candidates):
                     return
                 n *= _WIDER
+
+    def _random_sets(self, history, n, rng):
+        """Yield candidates of the unit cube."""
+        if history.nearby is not None:
+            yield history.nearby.draw(n, rng, history.feature_rank)
+            yield history.nearby.draw(n, rng, history.feature_rank, _CLOSER)
+            return
+        # Not in the order of the features, which is to be of no consequence.
+        points = rng.random((n, history.X.shape[1]))[:, history.feature_rank]
+        yield points
+        # In many dimensions uniform points miss the safe set altogether.
+        yield _between(history.observed.X, points, rng)
 
     def _best_of(self, points, history, candidates, limits, rng):
         """Index of the best candidate, None if none may be taken; probabilities to be safe."""
@@ -319,9 +337,11 @@ class GPQuerier(_ModelQuerier):
     Attributes
     ----------
     X_, y_ : ndarray of shape (n, n_features) and (n,)
-        Observations so far, in the user's units.
+        Observations so far, in the user's units; NaN where no output was measured.
     z_ : ndarray or None
         Kept if given, so that the safe class can be swapped in; not used.
+    status_ : ndarray of str of shape (n,)
+        "ok", "aborted" or "failed", see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         Rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int
@@ -438,13 +458,21 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     guard : bool or SafetyGuard, default=False
         Whether what is chosen is checked by models of policy "any" as well, and pulled back where
         it is not safe enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`).
+    max_violations : int, default=None
+        After so many measurements that violate a limit, aborted runs included, only the
+        neighbourhood of measurements that were safe is proposed: points within
+        ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
+        there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
+        from the beginning; None means never.
 
     Attributes
     ----------
     X_, y_ : ndarray of shape (n, n_features) and (n,)
-        Observations so far, in the user's units.
+        Observations so far, in the user's units; NaN where no output was measured.
     z_ : ndarray of shape (n,) or (n, n_limits)
         Their safety measurements; ``y_`` if ``fit`` got none.
+    status_ : ndarray of str of shape (n,)
+        "ok", "aborted" or "failed", see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         Rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int
@@ -499,6 +527,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         y_scale: Scale = 1.0,
         z_scale: Scales = 1.0,
         guard: bool | SafetyGuard = False,
+        max_violations: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
@@ -512,6 +541,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         self.safe_when = safe_when
         self.z_scale = z_scale
         self.guard = guard
+        self.max_violations = max_violations
 
     def _margin_models(self, history):
         if self._is_averaged():

@@ -12,6 +12,7 @@ from ..box import Box
 from ..once import once
 from ..pool import sobol
 from ..surrogates.evidence import rank_features
+from .neighbourhood import Neighbourhood
 
 # Points that are no farther apart than this, at unit scale, are the same experiment.
 SAME = 1e-6
@@ -93,6 +94,13 @@ class History:
         The bounds, in the user's units.
     cache : Cache
         Of the campaign; an empty one where a query got its data passed.
+    has_output : bool ndarray of shape (n_observed,) or None
+        Which outputs were measured; the others are those of the nearest observations that have
+        one. None where all were.
+    failed : ndarray of shape (n_failed, n_features) or None
+        Inputs of runs that failed, which are not among the observations. None without any.
+    nearby : Neighbourhood or None
+        Where alone may be proposed; None for anywhere.
     """
 
     X: np.ndarray
@@ -101,6 +109,14 @@ class History:
     n_observed: int
     box: Box
     cache: Cache
+    has_output: np.ndarray | None = None
+    failed: np.ndarray | None = None
+    nearby: Neighbourhood | None = None
+
+    @property
+    def n_points(self):
+        """Number of points that are told, failed ones included, or pending."""
+        return len(self.X) + (0 if self.failed is None else len(self.failed))
 
     @property
     def observed(self):
@@ -116,6 +132,18 @@ class History:
         """Inputs of the pending points, ``(n_pending, n_features)``."""
         return self.X[self.n_observed :]
 
+    @property
+    def complete(self):
+        """The same without observations that have no output."""
+        return self if self.has_output is None else self._complete
+
+    @once
+    def _complete(self):
+        kept = np.append(self.has_output, np.ones(len(self.pending), dtype=bool))
+        margin = None if self.margin is None else self.margin[kept]
+        n, parts = int(self.has_output.sum()), {"X": self.X[kept], "y": self.y[kept]}
+        return replace(self, **parts, margin=margin, n_observed=n, has_output=None)
+
     def in_order(self):
         """This history with its observations sorted: rounding depends on their order."""
         observed = self.observed
@@ -123,7 +151,10 @@ class History:
         order = np.lexsort((*columns, observed.y, *observed.X.T))
         order = np.append(order, np.arange(self.n_observed, len(self.X)))
         margin = None if self.margin is None else self.margin[order]
-        return replace(self, X=self.X[order], y=self.y[order], margin=margin)
+        known = self.has_output
+        if known is not None:
+            known = known[order[: self.n_observed]]
+        return replace(self, X=self.X[order], y=self.y[order], margin=margin, has_output=known)
 
     @once
     def feature_rank(self):
@@ -175,8 +206,7 @@ class History:
         -------
         History
         """
-        distance = np.linalg.norm(self.X[: self.n_observed] - point, axis=1)
-        like = np.flatnonzero(distance <= distance.min() * (1 + _ROUNDING) + _ROUNDING)
+        like = nearest(self.X[: self.n_observed], point)
         # Sorted, for the last digit of a sum depends on its order.
         y = np.append(self.y, np.sort(self.y[like]).mean())
         margin = self.margin
@@ -184,26 +214,46 @@ class History:
             margin = np.vstack([margin, margin[like].min(axis=0)])
         return replace(self, X=np.vstack([self.X, point]), y=y, margin=margin)
 
-    def is_repeated(self, point):
-        """Whether a point is pending already, or measured with an outcome that has no noise.
+    def is_repeated(self, point, reach=SAME):
+        """Whether a point is pending already, or measured with an outcome that has no noise, or
+        near to a run that failed.
 
         Only replicates show noise: measurements at equal inputs with other outcomes.
 
         Parameters
         ----------
         point : ndarray of shape (n_features,)
+        reach : float, default=1e-6
+            Points that are no farther apart, along any axis, are the same.
 
         Returns
         -------
         bool
         """
+        if self.failed is not None and not self.is_free(point[None])[0]:
+            return True
         apart = self.X[:, 0] - point[0]
-        if np.minimum.reduce(np.abs(apart, out=apart)) > SAME:  # the usual, quickly
+        if np.minimum.reduce(np.abs(apart, out=apart)) > reach:  # the usual, quickly
             return False
-        same = (np.abs(self.X - point) <= SAME).all(axis=1)
+        same = (np.abs(self.X - point) <= reach).all(axis=1)
         if not same.any():
             return False
         return bool(same[self.n_observed :].any()) or not self._is_noisy()
+
+    def is_free(self, points):
+        """Which points are not near to a run that failed.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        bool ndarray of shape (n,)
+        """
+        if self.failed is None:
+            return np.ones(len(points), dtype=bool)
+        return cKDTree(self.failed).query(points, p=np.inf)[0] >= 0.5 * _STEP
 
     def _is_noisy(self):
         n = self.n_observed
@@ -213,7 +263,42 @@ class History:
         return bool((apart > _ROUNDING * size).any())
 
 
-def unrepeated(point, history):
+def nearest(X, point):
+    """The rows that are nearest to a point, up to rounding.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    point : ndarray of shape (n_features,)
+
+    Returns
+    -------
+    ndarray of int
+    """
+    distance = np.linalg.norm(X - point, axis=1)
+    return np.flatnonzero(distance <= distance.min() * (1 + _ROUNDING) + _ROUNDING)
+
+
+def moved_nearby(point, history):
+    """A proposal, moved into ``history.nearby``, and off what is measured or pending there.
+
+    Proposals from far away are moved to about the same place, again and again.
+
+    Parameters
+    ----------
+    point : ndarray of shape (n_features,)
+        Of the unit cube.
+    history : History
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    moved = history.nearby.moved(point)
+    return unrepeated(moved, history, SAME if moved is point else 0.5 * _STEP)
+
+
+def unrepeated(point, history, reach=SAME):
     """A proposal, moved where it would repeat an experiment whose outcome is known.
 
     Policies are cut off at the bounds, and may propose a corner again and again.
@@ -222,26 +307,34 @@ def unrepeated(point, history):
     ----------
     point : ndarray of shape (n_features,)
     history : History
+    reach : float, default=1e-6
+        See :meth:`History.is_repeated`.
 
     Returns
     -------
     ndarray of shape (n_features,)
         The point itself, unless :meth:`History.is_repeated`; else one nearby, along an axis if
-        there is room.
+        there is room. It stays in ``history.nearby``, where that is stated.
     """
-    if not history.is_repeated(point):
+    if not history.is_repeated(point, reach):
         return point
-    known, D, step = cKDTree(history.X), len(point), _STEP
+    failed, nearby = history.failed, history.nearby
+    known = cKDTree(history.X if failed is None else np.vstack([history.X, failed]))
+    D, step = len(point), _STEP
     while step < 0.5:
         moves = step * np.vstack([np.eye(D), -np.eye(D)])
         near = np.clip(np.asarray(point, dtype=float) + moves, 0.0, 1.0)
         apart = known.query(near, p=np.inf)[0]
+        if nearby is not None:
+            apart[~nearby.holds(near)] = 0.0
         best = argbest(apart, near)
         if apart[best] >= 0.5 * _STEP:
             return near[best]
         step += _STEP
     # All around is measured. Of one point more than there are observations not all are.
-    spread = sobol(len(history.X) + 1, D)
+    spread = sobol(known.n + 1, D)
+    if nearby is not None:
+        spread = nearby.about(point, spread)
     apart = known.query(spread, p=np.inf)[0]
     free = spread[apart >= 0.5 * apart.max()]
     return free[argbest(-np.linalg.norm(free - point, axis=1), free)]

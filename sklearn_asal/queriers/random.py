@@ -27,6 +27,8 @@ class RandomQuerier(BaseQuerier):
     ----------
     X_, y_, z_ : ndarray
         Observations so far, in the user's units.
+    status_ : ndarray of str of shape (n,)
+        "ok", "aborted" or "failed", see :meth:`tell`.
     index_ : ndarray of int of shape (n,)
         Rows of the pool that were measured, as far as ``tell`` was given them; else -1.
     n_told_ : int

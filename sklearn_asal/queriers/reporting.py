@@ -15,7 +15,7 @@ from ..scaling import is_auto, moments
 from ..settings import numpy_defaults
 from ..threads import one_thread
 from ..validation import as_rows, finite_array
-from .base import BaseQuerier
+from .base import BaseQuerier, measured
 
 
 class ReportingQuerier(BaseQuerier):
@@ -188,6 +188,7 @@ class ReportingQuerier(BaseQuerier):
             mean, std = predicted(output, points)
             margin = [predicted(model, points) for model in limits]
             p_safe = probability_of_feasibility(limits, points) if limits else None
+        data = measured(data, history)
         loc = moments(data[1])[0] if is_auto(self.y_loc) else float(self.y_loc)
         scale = moments(data[1])[1] if is_auto(self.y_scale) else float(self.y_scale)
         raw = _raw_limits(self, margin, data[2]) if limits else (None, None)

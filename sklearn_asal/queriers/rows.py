@@ -99,7 +99,7 @@ def update_models(history, policy):
     if len(history.X) <= _MANY:
         for role, (made_for, _) in list(history.cache.models.items()):
             if made_for is policy:
-                _model(role, history, policy)
+                _model(role, _known(role, history), policy)
 
 
 def _rows_near(candidates, point, n):
@@ -122,7 +122,7 @@ def _rows_near(candidates, point, n):
 
 def _model_near(point, role, history, policy):
     """What is known of rows near a point."""
-    observed = history.observed
+    observed = _known(role, history.observed)
     if len(observed.X) <= _MANY:
         return _model(role, observed, policy)
     model = _ensemble(role, policy)
@@ -138,6 +138,11 @@ def _model(role, history, policy):
     if known is None or known[0] is not policy:
         known = models[role] = policy, _ensemble(role, policy)
     return known[1].update(history.X, _values(role, history))
+
+
+def _known(role, history):
+    """The observations that say something; margins all have."""
+    return history.complete if role == "output" else history
 
 
 def _values(role, history):

@@ -426,6 +426,8 @@ def test_errors_name_the_input(make, name, value, message):
     for call, x_name in ((querier.fit, "X"), (querier.query, "X"), (querier.tell, "x")):
         if x_name == "x" and "got 1D" in message:
             continue  # one row is fine to tell
+        if x_name == "x" and name == "y" and message.startswith(("Input y contains NaN", "req")):
+            continue  # with z an output may be missing there
         arguments = {**data, name: value}
         arguments[x_name] = arguments.pop("X")
         expected = message.replace("X", x_name)

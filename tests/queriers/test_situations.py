@@ -345,8 +345,17 @@ def missing(name, n):
 @pytest.mark.parametrize("gap", GAPS.values(), ids=GAPS)
 def test_missing_values(make, gap):
     data = {"X": X, "y": y, "z": z}
-    querier = make().fit(**data)
-    for name, values in data.items():
+    querier, without_z = make().fit(**data), make().fit(X, y)
+    output = gap(y)  # may be missing where there is z, but is needed where there is none
+    kept = make().fit(X, y=output, z=z)
+    np.testing.assert_array_equal(kept.y_, [y[0], np.nan, y[2]])
+    np.testing.assert_array_equal(kept.tell(X, output, z).y_[3:], kept.y_[:3])
+    assert np.isfinite(make().query(X, output, z)).all()
+    for call in without_z.fit, without_z.query, many(without_z), without_z.tell:
+        with unchanged(without_z), pytest.raises(ValueError, match=missing("y", 3)):
+            call(X, output)
+    for name in "Xz":
+        values = data[name]
         # A pool of one is not a table that names its features otherwise than fit.
         spoiled = [gap(value) if key == name else value for key, value in data.items()]
         for call in querier.fit, querier.query, many(querier), make().fit, make().query:
@@ -375,14 +384,16 @@ def test_one_missing_number(make, value):
     message = "Input {0} contains NaN or other missing|{0} holds dates"
     for name, x, output, signal in (
         ("x", [0.4, value], 0.1, 0.9),
-        ("y", [0.4, 0.4], value, 0.9),
-        ("y", [0.4, 0.4], [value], 0.9),
         ("z", [0.4, 0.4], 0.1, value),
         ("z", [0.4, 0.4], 0.1, np.ma.masked_array([0.9], mask=[True])),
         ("z", [0.4, 0.4], 0.1, np.ma.masked_array(0.9, mask=True)),
     ):
         with unchanged(querier), pytest.raises(ValueError, match=message.format(name)):
             querier.tell(x, output, signal)
+    querier = make().fit(X, y)
+    for output in value, [value]:
+        with unchanged(querier), pytest.raises(ValueError, match=message.format("y")):
+            querier.tell([0.4, 0.4], output)
 
 
 def test_missing_booleans(make):
@@ -574,7 +585,11 @@ def test_booleans_are_warned_of_once(make_safe):
             warnings.simplefilter("always")
             call()
         texts = [str(w.message) for w in record if issubclass(w.category, SafetyWarning)]
-        others = "observation in the middle", "nothing that was looked at is safe"
+        others = (
+            "observation in the middle",
+            "nothing that was looked at is safe",
+            "the guard found",
+        )
         return [text for text in texts if not any(other in text for other in others)]
 
     querier = make_safe(safety_threshold=0.5)
@@ -923,6 +938,7 @@ def errors_of_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "nothing that was looked at is safe")
+        warnings.filterwarnings("ignore", "the guard found no point that is safe enough")
         yield
 
 
@@ -1004,7 +1020,7 @@ def test_floating_point_errors_and_numbers_of_any_size(make):
 
 
 def test_bad_numbers_are_refused_whatever_the_settings(make, host):
-    querier = make().fit(X, y, z)
+    with_z, without_z = make().fit(X, y, z), make().fit(X, y)
     for bad, kind in (
         (np.nan, np.array),
         (np.inf, np.ndarray.tolist),
@@ -1015,7 +1031,10 @@ def test_bad_numbers_are_refused_whatever_the_settings(make, host):
         for name, values in {"X": X, "y": y, "z": z}.items():
             wrong = np.array(values)
             wrong.flat[0] = bad
-            data = {"X": X, "y": y, "z": z, name: kind(wrong)}
+            data, querier = {"X": X, "y": y, "z": z, name: kind(wrong)}, with_z
+            if name == "y" and np.isnan(bad):  # with z an output may be missing
+                querier = without_z
+                del data["z"]
             for call in querier.fit, querier.query, many(querier):
                 with unchanged(querier), pytest.raises(ValueError, match=f"Input {name} contains"):
                     with host():
@@ -1026,17 +1045,17 @@ def test_bad_numbers_are_refused_whatever_the_settings(make, host):
                     querier.tell(*data.values())
         wrong = kind(np.array([[0.5, bad]]))
         with host(), pytest.raises(ValueError, match="Input pool contains"):
-            querier.query(pool=wrong)
+            with_z.query(pool=wrong)
         with host(), pytest.raises(ValueError, match="Input pool contains"):
             CandidatePool(wrong)
         if hasattr(querier, "assess"):
             with host(), pytest.raises(ValueError, match="Input x contains"):
-                querier.assess(wrong)
+                with_z.assess(wrong)
             with host(), pytest.raises(ValueError, match="Input X contains"):
-                querier.assess(X[:1], wrong, [0.1], [0.1])
+                with_z.assess(X[:1], wrong, [0.1], [0.1])
     for gap in np.ma.masked, None, pd.NA, pd.NaT:
-        with unchanged(querier), host(), pytest.raises(ValueError, match="Input x contains NaN"):
-            querier.tell([0.5, gap], 0.1, 0.1)
+        with unchanged(with_z), host(), pytest.raises(ValueError, match="Input x contains NaN"):
+            with_z.tell([0.5, gap], 0.1, 0.1)
 
 
 def test_bad_parameters_are_refused_whatever_the_settings(make, host):
