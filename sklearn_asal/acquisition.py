@@ -183,30 +183,11 @@ def variance_reduction(
     return reduction / (total * np.square(std))
 
 
-def penalized(gain: FloatArray, p_safe: FloatArray, gamma: float) -> FloatArray:
-    """A gain with a price on risk.
-
-    The logarithm of the gain, less a penalty in proportion to ``(1 - p_safe) / gamma``. In
-    simulation the share of unsafe queries comes out near gamma, where a bound of gamma on every
-    single query may trap a campaign in a corner of the safe region.
-
-    Parameters
-    ----------
-    gain : ndarray of shape (n,)
-    p_safe : ndarray of shape (n,)
-        Probability of being safe.
-    gamma : float
-        Tolerated share of unsafe queries.
-
-    Returns
-    -------
-    score : ndarray of shape (n,)
-    """
-    return log_gain(gain) - price_of_risk(p_safe, gamma)
-
-
 def price_of_risk(p_safe: FloatArray, gamma: float) -> FloatArray:
-    """What :func:`penalized` takes off the logarithm of a gain.
+    """What is taken off the logarithm of a gain: in proportion to ``(1 - p_safe) / gamma``.
+
+    In simulation the share of unsafe queries comes out near gamma, where a bound of gamma on every
+    single query may trap a campaign in a corner of the safe region.
 
     Parameters
     ----------
@@ -238,22 +219,22 @@ def log_gain(gain: FloatArray) -> FloatArray:
     return np.log(np.maximum(gain, _NOTHING))
 
 
-def required_probability(gamma: float, penalized: bool) -> float:
+def required_probability(gamma: float, priced: bool) -> float:
     """The probability of being safe that a candidate must have to be taken at all.
 
     Parameters
     ----------
     gamma : float
         Tolerated probability of being unsafe.
-    penalized : bool
-        Whether risk has a price, see :func:`penalized`; then up to six times gamma is tolerated,
-        and nothing is ruled out from a gamma of one sixth on.
+    priced : bool
+        Whether risk has a price, see :func:`price_of_risk`; then up to six times gamma is
+        tolerated, and nothing is ruled out from a gamma of one sixth on.
 
     Returns
     -------
     float
     """
-    return max(1.0 - (_LARGEST_RISK if penalized else 1.0) * gamma, 0.0)
+    return max(1.0 - (_LARGEST_RISK if priced else 1.0) * gamma, 0.0)
 
 
 def possibly_safe(limits: Sequence[Surrogate], reference: FloatArray) -> FloatArray:

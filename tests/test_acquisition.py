@@ -12,10 +12,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn_asal.acquisition import (
     argbest,
     entropy,
+    log_gain,
     min_unsafe,
-    penalized,
     possibly_safe,
     predicted,
+    price_of_risk,
     probability_of_feasibility,
     required_probability,
     variance_reduction,
@@ -57,14 +58,12 @@ def test_min_unsafe():
 
 
 def test_risk_has_a_price():
-    gain, p_safe = np.array([2.0, 2.0, 4.0]), np.array([1.0, 0.95, 0.71])
-    np.testing.assert_allclose(
-        penalized(gain, p_safe, 0.05), np.log(gain) - [0.0, 0.35, 0.35 * 5.8]
-    )
-    # The price of a risk is lower where more of it is tolerated.
-    np.testing.assert_allclose(penalized(gain, p_safe, 0.1)[1], np.log(2) - 0.175)
+    p_safe = np.array([1.0, 0.95, 0.71])
+    np.testing.assert_allclose(price_of_risk(p_safe, 0.05), [0.0, 0.35, 0.35 * 5.8])
+    # It is lower where more of it is tolerated.
+    np.testing.assert_allclose(price_of_risk(p_safe, 0.1)[1], 0.175)
     # Nothing gained is worse than anything gained, and no infinity.
-    score = penalized(np.array([0.0, 1e-20]), np.array([1.0, 0.95]), 0.05)
+    score = log_gain(np.array([0.0, 1e-20])) - price_of_risk(np.array([1.0, 0.95]), 0.05)
     assert np.isfinite(score).all()
     assert score[0] < score[1]
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # Points whose posterior variance "variance_reduction" lowers; fewer for each of several members.
 _N_REFERENCE, _N_FOR_MEMBERS = 512, 256
 # Of many candidates, so many of the best by a quick estimate are compared, by so many members.
-_FINALISTS, _JURY = 64, 4
+_FINALISTS, _N_LEADING = 64, 4
 # Logarithms of gains in single precision that differ by less are equal.
 _TIE_OF_GAINS = 1e-3
 # Default number of candidates; fewer where nothing is fitted, to keep a query near a millisecond.
@@ -289,7 +289,7 @@ class _ModelQuerier(ReportingQuerier):
             few[half] = weights[half]
             gain = variance_reduction(output, points, reference, few, n_members=1)
             chosen = np.argpartition(price - log_gain(gain), _FINALISTS)[:_FINALISTS]
-        gain = variance_reduction(output, points[chosen], reference, weights, n_members=_JURY)
+        gain = variance_reduction(output, points[chosen], reference, weights, n_members=_N_LEADING)
         worth = log_gain(gain) - price[chosen]
         # From the best one, for a logarithm has no zero.
         score = np.full(len(points), -np.inf)
