@@ -178,15 +178,18 @@ class SafetyGuard(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_limits,)
-            Minus infinity where there is but one observation.
+            Minus infinity where there is but one observation; one that is repeated counts once.
         """
-        n = len(limits[0].X_)
+        return np.array([self._quantile(model, self.gamma / len(limits)) for model in limits])
+
+    def _quantile(self, model, gamma):
+        n = len(model.X_)
         if n < 2:
-            return np.full(len(limits), -np.inf)
+            return -np.inf
         # Less rounding, or an exact whole number might count as the next.
-        rank = math.ceil(round((n + 1) * (1.0 - self.gamma / len(limits)), _DIGITS))
+        rank = math.ceil(round((n + 1) * (1.0 - gamma), _DIGITS))
         rank = min(rank, n) - 1
-        return np.array([np.partition(m.leave_one_out(), rank)[rank] for m in limits])
+        return np.partition(model.leave_one_out(), rank)[rank]
 
     def given(self, points: FloatArray, limits: Sequence[AmortizedGP]) -> FloatArray:
         """Standard deviations by which predicted margins exceed zero.
@@ -370,10 +373,10 @@ def is_believable(limits: Sequence[AmortizedGP]) -> bool:
     bool
         See :class:`Calibration`; True with fewer than a dozen observations.
     """
-    n = len(limits[0].X_)
-    if n < _ENOUGH:
-        return True
     for model in limits:
+        n = len(model.X_)
+        if n < _ENOUGH:
+            continue
         scores = model.leave_one_out()
         for tail in _TAILS:
             beyond = np.count_nonzero(scores > stdtrit(model.dof_ - 1, 1.0 - tail))
@@ -402,8 +405,9 @@ def calibrated(guard: SafetyGuard, history: History, limits: Sequence[AmortizedG
     ValueError
         Fewer than two observations.
     """
-    scores = np.column_stack([model.leave_one_out() for model in limits])
-    p_safe = np.prod([model.leave_one_out_probability() for model in limits], axis=0)
+    scores = np.column_stack([model.leave_one_out()[model.which_] for model in limits])
+    each = [model.leave_one_out_probability()[model.which_] for model in limits]
+    p_safe = np.prod(each, axis=0)
     return Calibration(
         p_safe=p_safe,
         is_safe=history.observed.worst_margin >= 0,

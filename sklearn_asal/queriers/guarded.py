@@ -65,13 +65,16 @@ class GuardedMixin:
         base: Any = self
         campaign, data = base._data(X, y, z, "calibration(X, y)")
         base._check_setup(data[0].shape[1])
-        if len(data[0]) < 2:
-            raise ValueError(
-                f"calibration needs two observations or more, and there are {len(data[0])}."
-            )
         history = base._history(campaign, data)
         with one_thread(), history.cache.lock:
-            return calibrated(self._stated_guard(), history, self._margin_models(history))
+            limits = self._margin_models(history)
+            n = min(len(model.X_) for model in limits)
+            if n < 2:
+                raise ValueError(
+                    f"calibration needs two observations or more, and there are {n}. One that is "
+                    "repeated, with the same outcome, counts once."
+                )
+            return calibrated(self._stated_guard(), history, limits)
 
     def _margin_models(self, history):
         """Models of the margins, one for each limit; to be called with the cache's lock."""
@@ -101,7 +104,7 @@ class GuardedMixin:
         # data are told.
         with contextlib.suppress(ValueError), one_thread(), history.cache.lock:
             for model in self._margin_models(history):
-                if len(history.X) > 1:
+                if len(model.X_) > 1:
                     model.leave_one_out()
 
     def _guarded(self, chosen, history, candidates):

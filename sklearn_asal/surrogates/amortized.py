@@ -68,6 +68,8 @@ class AmortizedGP(BaseEstimator):
     X_ : ndarray of shape (n, n_features)
         Observed inputs. The same value at the same input counts once: a reading that is repeated
         says nothing about noise.
+    which_ : ndarray of int of shape (n_observations,)
+        Which row of ``X_`` each observation is.
     lengthscales_ : ndarray of shape (n_kept, n_features)
     noises_ : ndarray of shape (n_kept,)
         Standard deviations in units of the signal's.
@@ -217,10 +219,8 @@ class AmortizedGP(BaseEstimator):
             deviation is that of three.
         """
         locations, scales = self.predict_members(X)
-        weights, dof = self.member_weights_, max(self.dof_, 3.0)
-        mean = weights @ locations
-        variances = dof / (dof - 2) * scales**2 + (locations - mean) ** 2
-        return mean, np.sqrt(weights @ variances)
+        dof = max(self.dof_, 3.0)
+        return self._mixed(locations, np.sqrt(dof / (dof - 2)) * scales)
 
     def location_and_scale(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Location and scale of a measurement by the mixture, noise included.
@@ -273,9 +273,7 @@ class AmortizedGP(BaseEstimator):
             See :meth:`leave_one_out`.
         """
         residuals, scales = self._without_each()
-        locations = residuals + self._values
-        probabilities = _student(self.dof_ - 1, locations / scales)
-        return np.minimum(self.member_weights_ @ probabilities, 1.0)
+        return self._probability(self.dof_ - 1, (residuals + self._values) / scales)
 
     @own_settings()
     def probability_of_positive(self, X: FloatArray) -> FloatArray:
@@ -290,8 +288,7 @@ class AmortizedGP(BaseEstimator):
         ndarray of shape (m,)
         """
         locations, scales = self.predict_members(X)
-        probabilities = _student(max(self.dof_, 1.0), locations / scales)
-        return np.minimum(self.member_weights_ @ probabilities, 1.0)  # but for rounding
+        return self._probability(max(self.dof_, 1.0), locations / scales)
 
     @own_settings()
     def probability_at(self, reference: FloatArray) -> FloatArray:
@@ -372,6 +369,10 @@ class AmortizedGP(BaseEstimator):
     def __getstate__(self):
         return super().__getstate__() | dict.fromkeys(_WORKED_OUT)
 
+    def _probability(self, dof, t):
+        """Of the mixture, from standardized locations of each member."""
+        return np.minimum(self.member_weights_ @ _student(dof, t), 1.0)  # but for rounding
+
     def _mixed(self, locations, scales):
         """Location and scale of the mixture of some members' distributions."""
         weights = self.member_weights_
@@ -410,7 +411,7 @@ class AmortizedGP(BaseEstimator):
             whole(self.n_sets, "n_sets", min_val=1)
         # Copies, for what the user passed may be changed in place.
         self._made_of = X.copy(), y.copy(), *self._settings()
-        distinct = _distinct(X, y)
+        distinct, self.which_ = _distinct(X, y)
         X, y = X[distinct], y[distinct]
         self.X_ = X
         if np.ptp(y) <= _ROUNDING * np.abs(y).max():
@@ -521,11 +522,21 @@ def _student(dof, t):
 
 
 def _distinct(X, y):
-    """Rows without those that are the same as one before, in input and value."""
+    """Rows without those that are the same as one before, in input and value.
+
+    Returns
+    -------
+    first : ndarray of int of shape (n_distinct,)
+        Positions of these rows.
+    which : ndarray of int of shape (n,)
+        Which of them each row is the same as.
+    """
     if len(np.unique(y)) == len(y):  # the usual, quickly
-        return np.arange(len(y))
+        return np.arange(len(y)), np.arange(len(y))
     rows = np.column_stack([X.round(_SAME), y])
-    return np.sort(np.unique(rows, axis=0, return_index=True)[1])
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[which.ravel()]
 
 
 def _some(X):

@@ -383,3 +383,35 @@ def test_bad_parameters(guard, message):
             with pytest.raises((TypeError, ValueError), match=message):
                 call(*known())
         assert not hasattr(querier, "X_")
+
+
+# ---- readings that are repeated
+
+
+@quiet
+def test_repeated_readings_count_once_and_are_told_each():
+    """Also where a reading is repeated in one of several limits only."""
+    X, y, z = known(12)
+    z = np.column_stack([z, 2 * z - 0.1])
+    again = np.append(np.arange(12), [0, 0, 5])
+    signals = z[again]
+    signals[-1, 1] += 0.01
+    limits = {"safety_threshold": [0, 0]}
+    expected = guarded(**limits).fit(X, y, z).calibration()
+    found = guarded(**limits).fit(X[again], y[again], signals).calibration()
+    assert found.scores.shape == (15, 2)
+    assert found.p_safe.shape == found.is_safe.shape == (15,)
+    np.testing.assert_allclose(found.scores[:, 0], expected.scores[again, 0], rtol=1e-6)
+    np.testing.assert_allclose(found.quantile[0], expected.quantile[0], rtol=1e-6)
+
+
+@quiet
+def test_one_reading_however_often_says_nothing():
+    X, y, z = known(1)
+    once, often = guarded().fit(X, y, z), guarded(policy="any")
+    with pytest.warns(SafetyWarning, match="all measurements are of one point"):
+        often.fit(np.repeat(X, 5, axis=0), np.repeat(y, 5), np.repeat(z, 5))
+    assert np.isfinite(often.query()).all()
+    for querier in (once, often):
+        with pytest.raises(ValueError, match="two observations or more, and there are 1"):
+            querier.calibration()
