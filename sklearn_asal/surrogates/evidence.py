@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from .factors import grown
+
 # Processes at which the evidence and its gradient are taken: one lengthscale for all features.
 _LENGTHSCALES = np.array([0.1, 0.2, 0.4, 0.8, 1.6])
 _NOISES = np.array([0.03, 0.3])
 _VARIANCES = np.tile(_NOISES**2, len(_LENGTHSCALES))
-# Rows that are quicker added than everything made anew.
-_FEW = 4
 # Digits that are told apart.
 _DIGITS = 9
 # So little of the sum of squares comes from rounding.
@@ -96,26 +96,28 @@ class Probed:
         -------
         Probed
         """
-        known = len(self.X)
-        if not 0 <= len(X) - known <= _FEW or not np.array_equal(X[:known], self.X):
-            return Probed(X)
-        found = self
-        for n in range(known + 1, len(X) + 1):
-            found = found._with_row(X[:n])
-        return found
+        return grown(self, X) or Probed(X)
 
-    def _with_row(self, X):
-        """With one more row (block inversion)."""
+    def with_row(self, X):
+        """With one more row (block inversion).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n + 1, n_features)
+
+        Returns
+        -------
+        Probed
+        """
         n, n_features = len(X) - 1, X.shape[1]
         squares = np.zeros((n + 1, n + 1, n_features))
         squares[:n, :n] = self.squares
         squares[n, :n] = squares[:n, n] = np.square(X[:n] - X[n])
         kernels = np.ones((len(_LENGTHSCALES), n + 1, n + 1))
         kernels[:, :n, :n] = self.kernels
-        kernels[:, n, :n] = kernels[:, :n, n] = _kernels(squares[n, :n].sum(axis=1), n_features)[
-            :, 0
-        ]
-        row = _of_each(kernels[:, n, :n], axis=0)
+        new = _kernels(squares[n, :n].sum(axis=1), n_features)[:, 0]
+        kernels[:, n, :n] = kernels[:, :n, n] = new
+        row = _of_each(new, axis=0)
         against = (self.precision @ row[:, :, None])[:, :, 0]
         pivot = 1 + _VARIANCES - (row * against).sum(axis=1)
         precision = np.empty((len(pivot), n + 1, n + 1))

@@ -70,16 +70,19 @@ class InverseFactors:
         -------
         InverseFactors
         """
-        known = len(self.X)
-        if not 0 <= len(X) - known <= _FEW or not np.array_equal(X[:known], self.X):
-            return InverseFactors(X, self.lengthscales, self.noises, self.which)
-        factors = self
-        for n in range(known + 1, len(X) + 1):
-            factors = factors._extended(X[:n])
-        return factors
+        return grown(self, X) or InverseFactors(X, self.lengthscales, self.noises, self.which)
 
-    def _extended(self, X):
-        """With one more row (block inversion)."""
+    def with_row(self, X):
+        """With one more row (block inversion).
+
+        Parameters
+        ----------
+        X : ndarray of shape (n + 1, n_features)
+
+        Returns
+        -------
+        InverseFactors
+        """
         n = len(X) - 1
         V = self.inverse @ self._kernels(X[:n], X[n:])[self.which]
         pivot = np.sqrt(1 + self.noises**2 - (V**2).sum(axis=(1, 2)))
@@ -148,6 +151,28 @@ class InverseFactors:
         if len(self.lengthscales) < _MANY:
             return np.stack([rbf(A, B, scale) for scale in self.lengthscales])
         return rbf_of_squares(squared_differences(A, B), self.lengthscales, len(A))
+
+
+def grown(known, X):
+    """What is known of some inputs, extended row by row where that is quick.
+
+    Parameters
+    ----------
+    known : object
+        With an attribute ``X`` and a method ``with_row``.
+    X : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    object or None
+        None where these inputs do not begin with those, or too many are new.
+    """
+    n = len(known.X)
+    if not 0 <= len(X) - n <= _FEW or not np.array_equal(X[:n], known.X):
+        return None
+    for end in range(n + 1, len(X) + 1):
+        known = known.with_row(X[:end])
+    return known
 
 
 def inverse_factors(kernels, noises):
