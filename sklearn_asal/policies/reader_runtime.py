@@ -172,17 +172,26 @@ class ReaderRuntime(Runtime):
     @_quietly
     def tokens(self, rows):
         """See :meth:`Runtime.tokens`; summand, and keys and values."""
-        return _linear(self._embedded(rows[0]), *self._project)[None]
+        # Row by row: the last digit of a product of matrices may depend on their number.
+        return _linear(self._embedded(rows[0], alone=True)[:, None], *self._project)[:, 0][None]
 
-    def _embedded(self, rows):
-        """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
+    def _embedded(self, rows, alone=False):
+        """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it.
+
+        ``alone`` makes a row's result independent of how many there are.
+        """
         W, W2, b2 = self._embed
         embedded = np.empty((len(rows), self._width), self.dtype)
         for i in range(0, len(rows), _CHUNK):
             part = embedded[i : i + _CHUNK]
             hidden, factor = self._buffers(len(part))
-            np.matmul(rows[i : i + _CHUNK], W, out=hidden)
-            np.matmul(_negative_silu(hidden, factor), W2, out=part)
+            some = rows[i : i + _CHUNK]
+            if alone:
+                np.matmul(some[:, None], W, out=hidden[:, None])
+                np.matmul(_negative_silu(hidden, factor)[:, None], W2, out=part[:, None])
+            else:
+                np.matmul(some, W, out=hidden)
+                np.matmul(_negative_silu(hidden, factor), W2, out=part)
             part += b2
             _negative_silu(part)
         return embedded
