@@ -15,9 +15,11 @@ from .queriers import (
     AmortizedSafeQuerier,
     GPQuerier,
     GPSafeQuerier,
+    LipschitzBound,
     RandomQuerier,
     SafetyGuard,
 )
+from .space import Grid, Integer, Log
 
 __version__ = "0.1.0"
 
@@ -29,6 +31,10 @@ __all__ = [
     "DataScaleWarning",
     "GPQuerier",
     "GPSafeQuerier",
+    "Grid",
+    "Integer",
+    "LipschitzBound",
+    "Log",
     "NoSafeCandidateError",
     "PolicyFileError",
     "PolicyNotFoundError",

@@ -24,6 +24,8 @@ class Box:
     Attributes
     ----------
     lower, upper, width : ndarray of shape (n_features,)
+    key : tuple
+        What tells the map to the unit cube from that of other boxes.
 
     Raises
     ------
@@ -41,7 +43,7 @@ class Box:
     """
 
     def __init__(self, bounds, n_features):
-        limits = _limits(bounds)
+        limits = limits_of(bounds)
         if limits.shape == (2,):
             limits = np.tile(limits, (n_features, 1))
         if limits.shape != (n_features, 2):
@@ -57,6 +59,7 @@ class Box:
                 f"bounds of feature {j} must be finite with low < high, got "
                 f"({self.lower[j]:g}, {self.upper[j]:g})."
             )
+        self.key = (*self.lower.tolist(), *self.upper.tolist())
 
     @classmethod
     def of(cls, bounds, n_features):
@@ -71,7 +74,7 @@ class Box:
         -------
         Box
         """
-        limits = _limits(bounds)
+        limits = limits_of(bounds)
         return _box(limits.tobytes(), limits.shape, n_features)
 
     def to_unit(self, X):
@@ -123,6 +126,20 @@ class Box:
         columns = np.ascontiguousarray(np.transpose(X))  # loops over few features are slow
         return ((columns < low[:, None]) | (columns > high[:, None])).any(axis=0)
 
+    def unit_reach(self, x, slack):
+        """What small distances in the user's units are at unit scale.
+
+        Parameters
+        ----------
+        x, slack : ndarray of shape (n_features,)
+            A point, and the distance along each feature.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+        """
+        return slack / self.width
+
     def complaint(self, X):
         """What to say about measured points outside the bounds.
 
@@ -148,7 +165,23 @@ class Box:
         )
 
 
-def _limits(bounds):
+def limits_of(bounds):
+    """Bounds as an array.
+
+    Parameters
+    ----------
+    bounds : None, pair of float, or array-like of shape (n_features, 2)
+
+    Returns
+    -------
+    ndarray of float, of the same shape
+        ``(0, 1)`` for None.
+
+    Raises
+    ------
+    ValueError
+        Not finite numbers.
+    """
     if bounds is None:
         return np.array((0.0, 1.0))
     try:

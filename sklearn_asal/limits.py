@@ -40,6 +40,22 @@ def safety_margins(z, threshold, when, scale):
     return unit_distance(Z, _row(thresholds), _row(scales))
 
 
+def distances_to_limits(z, threshold, when):
+    """Distance to each limit in the units of ``z``; zero or more is safe.
+
+    Parameters
+    ----------
+    z, threshold, when
+        See :func:`safety_margins`.
+
+    Returns
+    -------
+    ndarray of shape (n, n_limits)
+    """
+    Z, thresholds, signs, _ = _sides(z, threshold, when)
+    return np.array(signs) * (Z - np.array(thresholds))
+
+
 def margin_scales(z, threshold, when):
     """Root mean square distance from each limit, with 1 in place of 0.
 

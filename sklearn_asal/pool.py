@@ -133,7 +133,7 @@ class CandidatePool:
             The one of the call before, if that was about the same box and weights.
         """
         index = self._index  # read once: another thread may replace it
-        key = (*box.lower, *box.upper, *weights)
+        key = (*box.key, *weights)
         if index is None or index.key != key:
             index = self._index = PoolIndex(self.X, box, weights, key)
         return index
@@ -237,7 +237,7 @@ class PoolIndex:
         -------
         list of int
         """
-        reach = (_RELATIVE * np.abs(x) + _SMALLEST) / self.box.width + _ROUNDING
+        reach = self.box.unit_reach(x, _RELATIVE * np.abs(x) + _SMALLEST) + _ROUNDING
         point = self.box.to_unit(x[None])[0]
         radius = 1.01 * (reach * self.weights).max()
         found = self.tree.query_ball_point(point * self.weights, radius, p=np.inf)
@@ -285,6 +285,8 @@ class Candidates:
         Those of a query before, for what has been worked out there.
     failed : bool ndarray of shape (n,), optional
         Which observations are of runs that failed: these take all rows that equal them.
+    reference : ndarray of shape (n_reference, n_features), optional
+        Points of the unit cube that stand for all of interest, by default rows of the pool.
 
     Attributes
     ----------
@@ -302,7 +304,9 @@ class Candidates:
     # The candidates that these are some of, see :meth:`only`.
     _whole = None
 
-    def __init__(self, pool, box, X, index=None, weights=None, known=None, failed=None):
+    def __init__(
+        self, pool, box, X, index=None, weights=None, known=None, failed=None, reference=None
+    ):
         weights = np.ones(len(box.lower)) if weights is None else np.asarray(weights, float)
         self._index = pool.index(box, weights)
         if not len(self._index):
@@ -316,7 +320,7 @@ class Candidates:
                 f"{len(pool)} rows. Pass the pool that these numbers are of."
             )
         self.points = self._index.points
-        self._n_candidates = len(pool)
+        self._n_candidates, self._reference = len(pool), reference
         self._X, self._told, self._failed = X, index, failed
         # Worked out when somebody asks; of a query where nobody did, the one before knows more.
         self._known = known._known if known is not None and known._taken is None else known
@@ -392,6 +396,19 @@ class Candidates:
         free = np.flatnonzero(free)
         return free[np.argsort(self._index.rank[free])]
 
+    def raw(self, positions):
+        """Rows in the user's units.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        ndarray of shape (k, n_features)
+        """
+        return self._index.X[self._index.rows[positions]]
+
     def row(self, position):
         """Row of the pool at a position.
 
@@ -439,6 +456,24 @@ class Candidates:
         """
         rest = copy.copy(self)
         rest._proposed = self._proposed | {int(position)}
+        return rest
+
+    def without_equal(self, X):
+        """These candidates less one row for each of some points that equal it.
+
+        Parameters
+        ----------
+        X : ndarray of shape (k, n_features)
+            In the user's units.
+
+        Returns
+        -------
+        Candidates
+        """
+        rest = self
+        for x in X:
+            free = (i for i in self._index.equal(x) if i not in rest.taken)
+            rest = next((rest.without(i) for i in free), rest)
         return rest
 
     def within(self, centres, radius):
@@ -493,6 +528,11 @@ class Candidates:
         whole, rows = self._whole
         return int(whole._index.positions(rows[[self.row(position)]])[0])
 
+    @property
+    def whole(self):
+        """The candidates that these are some of, None where they are all."""
+        return None if self._whole is None else self._whole[0]
+
     def is_available(self, positions):
         """Which of some rows may still be proposed.
 
@@ -523,9 +563,12 @@ class Candidates:
         Returns
         -------
         ndarray of shape (min(n, m), n_features)
+            Of points that are stated, as many as there are.
         """
         if self._whole is not None:
             return self._whole[0].reference(n)
+        if self._reference is not None:
+            return self._reference[:n]
         # Of a large pool they lie far apart in memory.
         known = self._index.references
         if n not in known:

@@ -3,6 +3,7 @@
 from .amortized import AmortizedQuerier, AmortizedSafeQuerier
 from .gp import GPQuerier, GPSafeQuerier
 from .guard import SafetyGuard
+from .lipschitz import LipschitzBound
 from .random import RandomQuerier
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "AmortizedSafeQuerier",
     "GPQuerier",
     "GPSafeQuerier",
+    "LipschitzBound",
     "RandomQuerier",
     "SafetyGuard",
 ]

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,12 @@ from .._typing import (
     StrPath,
     Thresholds,
 )
-from ..exceptions import DataScaleWarning, SafetyWarning, warn_user
+from ..exceptions import (
+    DataScaleWarning,
+    NoSafeCandidateError,
+    SafetyWarning,
+    warn_user,
+)
 from ..policies import registry
 from ..policies.runtime import LARGEST, Tokens, told_budget
 from ..surrogates import AmortizedGP
@@ -220,6 +225,11 @@ class _PolicyQuerier(ReportingQuerier):
     def _models(self, history):
         return self._by_models()._models(history)
 
+    @property
+    def _raises(self):
+        """Whether it is an error that nothing is safe enough."""
+        return getattr(self, "on_no_safe", None) == "raise"
+
     def _warn_of_risk(self, p_safe):
         """Warn where models propose what is not safe enough."""
         if p_safe is not None:
@@ -233,7 +243,10 @@ class _PolicyQuerier(ReportingQuerier):
     def _select(self, history, candidates, budget, rng):
         policy = self._load(history.X.shape[1])
         if policy.infers:
-            chosen, _, p_safe = self._by_models()._choose(history, candidates, rng)
+            models = self._by_models()
+            chosen, point, p_safe = models._choose(history, candidates, rng)
+            if p_safe is not None and self._raises:
+                raise NoSafeCandidateError(point, p_safe, models._required())
             self._warn_of_risk(p_safe)
             return chosen
         self._warn_of_boldness(policy, candidates)
@@ -302,9 +315,13 @@ class AmortizedQuerier(_PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is "any".
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
         number left. For policy "any" it only says when to stop. Policies by name plan for what is
@@ -324,6 +341,13 @@ class AmortizedQuerier(_PolicyQuerier):
         the one is taken whose output is least certain by an ensemble of Gaussian processes
         (:class:`~sklearn_asal.surrogates.EnsembleGP`). They are spread over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row is taken.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
 
     Attributes
     ----------
@@ -371,9 +395,17 @@ class AmortizedQuerier(_PolicyQuerier):
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
         n_candidates: int | None = None,
+        constraints: Any = None,
+        max_step: Any = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
         )
         self.policy = policy
         self.n_candidates = n_candidates
@@ -398,9 +430,13 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
     ----------
     policy : str or path-like, default="auto"
         Name of a shipped policy or a policy file. "auto" is "any".
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
         number left. For policy "any" it only says when to stop. Policies by name plan for what is
@@ -445,16 +481,31 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row that is safe
         enough is taken.
-    guard : bool or SafetyGuard, default=False
+    guard : bool or SafetyGuard, default=None
         Whether proposals are checked by what was measured, and pulled back where they are not safe
-        enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). It pays for policies by name
-        where ``z_scale`` is a guess.
+        enough (:class:`~sklearn_asal.queriers.guard.SafetyGuard`). None means True for policies by
+        name, whose proposals depend on a scale that is stated, and False for policy "any".
     max_violations : int, default=None
         After so many measurements that violate a limit, aborted runs included, only the
         neighbourhood of measurements that were safe is proposed: points within
         ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
         there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
         from the beginning; None means never.
+    on_no_safe : {"least_unsafe", "raise"}, default="least_unsafe"
+        What to do when nothing that was looked at is safe enough: propose the least unsafe, with
+        a warning, or raise :class:`NoSafeCandidateError`. A policy by name without a pool knows
+        no probabilities, but its guard does.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
+    lipschitz : float, array-like of shape (n_features,), or LipschitzBound, default=None
+        How much a safety measurement changes at most for each unit of each feature; an
+        assumption. Only what it guarantees to be safe is proposed, see
+        :class:`~sklearn_asal.queriers.lipschitz.LipschitzBound`, which can state noise as well.
 
     Attributes
     ----------
@@ -518,11 +569,21 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         z_scale: Scales = 1.0,
         gamma: float | None = None,
         n_candidates: int | None = None,
-        guard: bool | SafetyGuard = False,
+        on_no_safe: Literal["raise", "least_unsafe"] = "least_unsafe",
+        guard: bool | SafetyGuard | None = None,
         max_violations: int | None = None,
+        constraints: Any = None,
+        max_step: Any = None,
+        lipschitz: Any = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
         )
         self.policy = policy
         self.safety_threshold = safety_threshold
@@ -530,8 +591,10 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         self.z_scale = z_scale
         self.gamma = gamma
         self.n_candidates = n_candidates
+        self.on_no_safe = on_no_safe
         self.guard = guard
         self.max_violations = max_violations
+        self.lipschitz = lipschitz
 
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
@@ -545,6 +608,10 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
 
     def _margin_models(self, history):
         return self._by_models()._limits(history)
+
+    @property
+    def _guards_by_default(self):
+        return not registry.infers(self.policy)
 
     @property
     def _tolerated(self):
@@ -582,5 +649,20 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         return found
 
     def _row(self, candidates, point, history, policy):
-        options = self.n_candidates, self._tolerated
-        return safe_row(candidates, point, history, policy, *options)
+        row, p_safe = safe_row(
+            candidates, point, history, policy, self.n_candidates, self._tolerated
+        )
+        if p_safe is not None:
+            if self._raises:
+                raise NoSafeCandidateError(candidates.points[row], p_safe, 1.0 - self._tolerated)
+            self._warn_of_row()
+        return row
+
+    def _warn_of_row(self):
+        gamma = self._tolerated
+        warn_user(
+            f"no row of the pool near to a proposal is safe with a probability of {1.0 - gamma:g} "
+            f"(gamma={gamma}); the safest that was found is proposed. If many rows should be "
+            "safe, z_scale may be too large.",
+            SafetyWarning,
+        )

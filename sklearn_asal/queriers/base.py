@@ -5,6 +5,7 @@ import dataclasses
 import math
 import pickle
 import zlib
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, Literal, TypeVar, overload
 
@@ -15,7 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale, Statuses
-from ..box import Box
 from ..exceptions import (
     BudgetExhaustedError,
     DataScaleWarning,
@@ -33,6 +33,8 @@ from ..limits import (
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
 from ..settings import numpy_defaults
+from ..space import Integer, box_of, by_feature, by_name
+from ..tables import check_output, library_of, table
 from ..validation import (
     as_rows,
     check_feature_names,
@@ -41,6 +43,7 @@ from ..validation import (
     observations,
     whole,
 )
+from .approach import Approach, way_to
 from .cut_short import (
     FAILED,
     OK,
@@ -50,14 +53,17 @@ from .cut_short import (
     joined,
     outcomes,
 )
-from .history import Cache, History, moved_nearby, nearest, unrepeated
+from .history import Cache, History, moved_nearby, nearest, still_pending, unrepeated
+from .lipschitz import LipschitzBound
 from .neighbourhood import Neighbourhood
+from .region import Known, Offer, Region, largest_step
 
 # Digits of an input at unit scale that have a part in the seed.
 _DIGITS = 6
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
 
+_NOTHING: dict[str, str] = {}
 # Of one run that was not cut short, the usual.
 _ONE = np.array([OK], dtype=STATUS_DTYPE)
 
@@ -73,9 +79,13 @@ class BaseQuerier(BaseEstimator):
 
     Parameters
     ----------
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the whole campaign that ``fit`` starts. For a query
         with data passed to it, the number of queries left, this one included.
@@ -88,6 +98,13 @@ class BaseQuerier(BaseEstimator):
         variance over the domain. "auto" uses the mean and standard deviation of
         all outputs at hand at each query; few points close together
         underestimate the scale, so give numbers where you know them.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
 
     Attributes
     ----------
@@ -111,6 +128,9 @@ class BaseQuerier(BaseEstimator):
 
     # Whether this querier needs outputs and margins near unit scale.
     _needs_unit_scale = False
+    # Points that ``ask`` handed out, and the library of the tables that were told.
+    _pending: FloatArray | None = None
+    _library: str | None = None
     # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
     _draws = True
 
@@ -122,12 +142,16 @@ class BaseQuerier(BaseEstimator):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
     ) -> None:
         self.bounds = bounds
         self.budget = budget
         self.random_state = random_state
         self.y_loc = y_loc
         self.y_scale = y_scale
+        self.constraints = constraints
+        self.max_step = max_step
 
     def _select(self, history, candidates, budget, rng):
         """Choose where to measure next. The one method that a subclass must write.
@@ -193,6 +217,7 @@ class BaseQuerier(BaseEstimator):
         DataScaleWarning, SafetyWarning
             See these.
         """
+        library, X = library_of(X), by_name(X, self.bounds, "X")
         X_, y_, z_ = _with_an_output(*observations(X, y, z, missing=z is not None))
         if self.budget is not None:
             whole(self.budget, "budget", min_val=1)
@@ -200,12 +225,12 @@ class BaseQuerier(BaseEstimator):
         self._check_setup(X_.shape[1])
         data = X_, y_, self._safety_signal(y_, z_), np.full(len(X_), OK, STATUS_DTYPE)
         self._warn(data)
-        names = column_names(X)
+        names = self._names(X)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self._cache = Cache()
+        self._cache, self._pending, self._library = Cache(), None, library
         self._keep(np.full(len(X_), -1), *data)
         self.n_features_in_ = X_.shape[1]
         self.n_told_ = 0
@@ -275,7 +300,7 @@ class BaseQuerier(BaseEstimator):
             raise ValueError(
                 "z is missing: fit was given safety measurements, so tell needs them as well."
             )
-        x = as_rows(x, self.n_features_in_)
+        x = as_rows(by_name(x, self.bounds, "x"), self.n_features_in_)
         if z is not None and self.z_.ndim == 2:
             z = as_rows(z, self.z_.shape[1])
         self._check_limit_names(z)
@@ -299,7 +324,121 @@ class BaseQuerier(BaseEstimator):
             self._warn(data, known=len(self.X_), history=history)
             self._keep(np.concatenate([self.index_, index_]), *data)
             self.n_told_ += len(x_)
+            if self._pending is not None:
+                self._pending = still_pending(self._pending, x_, history.box)
             self._prepare(history)
+        return self
+
+    @property
+    def pending_(self) -> FloatArray:
+        """What :meth:`ask` handed out and is not yet told, ``(n_pending, n_features)``."""
+        check_is_fitted(self, "X_")
+        if self._pending is None:
+            return np.empty((0, self.n_features_in_))
+        return self._pending
+
+    def ask(self, n_queries: int = 1, **options: Any) -> Any:
+        """Propose where to measure next, and remember it as pending until it is told.
+
+        For experiments that run at the same time: no later proposal repeats one that is pending,
+        and each of them counts against the budget.
+
+        Parameters
+        ----------
+        n_queries : int, default=1
+            Number of points.
+        **options
+            Of :meth:`query`, but for ``X``, ``y`` and ``z``.
+
+        Returns
+        -------
+        object
+            What :meth:`query` returns.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError, ValueError, TypeError
+            See :meth:`query`. Nothing is pending then that was not before.
+
+        Notes
+        -----
+        ``tell(x, ...)`` settles the pending point nearest to ``x``, if there is one within 0.02
+        of the width of the bounds along each axis.
+
+        Examples
+        --------
+        >>> from sklearn_asal import RandomQuerier
+        >>> querier = RandomQuerier().fit([[0.5]], [0.3])
+        >>> first, second = querier.ask(), querier.ask()
+        >>> len(querier.pending_), len(querier.tell(second, 0.2).pending_)
+        (2, 1)
+        """
+        check_is_fitted(self, "X_", msg="%(name)s: call fit(X, y) before ask.")
+        wrong = {"X", "y", "z"} & set(options)
+        if wrong:
+            raise TypeError(f"ask is about the campaign's data, and takes no {min(wrong)}.")
+        with self._campaign_cache().telling:
+            answer = self.query(n_queries=n_queries, **options)
+            points = finite_array(answer[0] if isinstance(answer, tuple) else answer, "points")
+            points = points if self._pending is None else np.vstack([self._pending, points])
+            points.setflags(write=False)
+            self._pending = points
+        return answer
+
+    def withdraw(self: _Q, x: ArrayLike | None = None) -> _Q:
+        """Take back what :meth:`ask` handed out and will not be measured.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,) or (k, n_features), default=None
+            Pending points; None means all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            Not a pending point. Nothing is taken back then.
+        """
+        check_is_fitted(self, "X_", msg="%(name)s: call fit(X, y) before withdraw.")
+        if x is None:
+            self._pending = None
+            return self
+        x = as_rows(by_name(x, self.bounds, "x"), self.n_features_in_)
+        points = finite_array(x, "x")
+        self._check_features(x, points, "x", self.n_features_in_)
+        left = still_pending(self.pending_, points, box_of(self.bounds, self.n_features_in_))
+        if len(self.pending_) - (0 if left is None else len(left)) < len(points):
+            raise ValueError(f"x: not all of {points.tolist()} are pending; pending_ has the list.")
+        self._pending = left
+        return self
+
+    def set_output(self: _Q, *, transform: str | None = None) -> _Q:
+        """State what proposals are returned as.
+
+        Without a call of this method they are what the inputs are: tables of pandas or polars
+        with names for their columns, else arrays.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            Arrays, or tables of that library. None leaves it as it is.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Something else.
+        """
+        if transform is not None:
+            check_output(transform)
+            # The attribute that scikit-learn's clone copies.
+            self._sklearn_output_config = {"transform": transform}
         return self
 
     def _keep(self, index, X, y, z, status):
@@ -320,6 +459,8 @@ class BaseQuerier(BaseEstimator):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[False] = ...,
     ) -> FloatArray: ...
 
@@ -333,6 +474,8 @@ class BaseQuerier(BaseEstimator):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[True],
     ) -> tuple[FloatArray, IntArray]: ...
 
@@ -346,7 +489,10 @@ class BaseQuerier(BaseEstimator):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: bool = ...,
+        path: bool = ...,
     ) -> Any: ...
 
     @numpy_defaults
@@ -359,7 +505,10 @@ class BaseQuerier(BaseEstimator):
         budget: int | None = None,
         pool: ArrayLike | CandidatePool | None = None,
         n_queries: int = 1,
+        fixed: Mapping[Any, float] | None = None,
+        pending: ArrayLike | None = None,
         return_indices: bool = False,
+        path: bool = False,
     ) -> Any:
         """Propose where to measure next. Never changes the querier.
 
@@ -381,15 +530,26 @@ class BaseQuerier(BaseEstimator):
             history of the next with the outcome of the observation nearest to
             it in place of its own (GP queriers: ``y`` only, for a guess must not
             count as evidence of safety). Each counts against the budget.
+        fixed : dict, default=None
+            Features, by name or position, and the values that they have now, in the user's units:
+            proposals keep to them.
+        pending : array-like of shape (n_features,) or (n_pending, n_features), default=None
+            Experiments that are running, besides those that :meth:`ask` handed out. They are
+            dealt with like proposals of ``n_queries``: nothing is made up about their safety.
         return_indices : bool, default=False
             Return the rows of the pool as well.
+        path : bool, default=False
+            Return the way to the point as well, see :meth:`approach`. Not with several points.
 
         Returns
         -------
         points : ndarray of shape (n_queries, n_features)
-            In the user's units and inside the bounds.
+            In the user's units and inside the bounds; a table where the inputs are, see
+            :meth:`set_output`.
         indices : ndarray of int of shape (n_queries,)
             Rows of the pool, counted from 0; only with ``return_indices``.
+        approach : Approach
+            Only with ``path``.
 
         Raises
         ------
@@ -404,20 +564,83 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters.
         """
-        return self._query(X, y, z, budget, pool, n_queries, return_indices)[0]
+        answer = self._query(X, y, z, budget, pool, n_queries, return_indices, fixed, pending)[0]
+        if not path:
+            return answer
+        parts = answer if return_indices else (answer,)
+        return *parts, self._way(parts[0], n_queries, X, y, z)
 
-    def _query(self, X, y, z, budget, pool, n_queries, return_indices):
+    def approach(
+        self,
+        x: ArrayLike,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        z: ArrayLike | None = None,
+        *,
+        n_steps: int = 10,
+    ) -> Approach:
+        """The straight way to a point from the one that was told last.
+
+        A rig can stop on it, and tell what it measured there.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            In the user's units.
+        X, y, z : array-like, default=None
+            Observations to use in place of the campaign's; the way begins at the last row.
+        n_steps : int, default=10
+            Equal steps.
+
+        Returns
+        -------
+        Approach
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Neither data nor a campaign.
+        ValueError, TypeError
+            Invalid data or parameters.
+        """
+        n_steps = whole(n_steps, "n_steps", min_val=1)
+        X = by_name(X, self.bounds, "X")
+        data = self._data(X, y, z, "approach(x, X, y)")[1]
+        x = as_rows(by_name(x, self.bounds, "x"), data[0].shape[1])
+        point = finite_array(x, "x")
+        self._check_features(x, point, "x", data[0].shape[1])
+        if len(point) != 1:
+            raise ValueError(f"x must be one point; it has {len(point)} rows.")
+        points = way_to(box_of(self.bounds, point.shape[1]), data[0][-1], point[0], n_steps)
+        return Approach(points, self._p_safe(points, X, y, z))
+
+    def _p_safe(self, points, X, y, z):
+        """Probabilities to be safe, None without limits or models; for subclasses."""
+        return None
+
+    def _way(self, points, n_queries, X, y, z):
+        if n_queries > 1:
+            raise ValueError("path=True is about one proposal; leave n_queries at 1.")
+        return self.approach(points, X, y, z)
+
+    def _query(self, X, y, z, budget, pool, n_queries, return_indices, fixed, pending):
         """The answer to a query, and what a guard did to each proposal."""
         n_queries = whole(n_queries, "n_queries", min_val=1)
         if return_indices and pool is None:
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
+        told_as = X
+        X, pool = by_name(X, self.bounds, "X"), by_name(pool, self.bounds, "pool")
         campaign, data = self._data(X, y, z, "query(X, y)")
-        left = self._queries_left(budget, self.n_told_ if campaign else 0, n_queries)
-        n_features = data[0].shape[1]
+        n_features, handed_out = data[0].shape[1], self._pending if campaign else None
+        spent = 0 if handed_out is None else len(handed_out)
+        left = self._queries_left(budget, self.n_told_ + spent if campaign else 0, n_queries)
         self._check_setup(n_features, budget)
         history = self._history(campaign, data)
         if not campaign:
             self._warn(data, history=history)
+        if pending is not None or spent:
+            pending = self._all_pending(pending, handed_out, n_features)
+            history = history.with_all_pending(pending)
         nearby = self._nearby(history)
         if nearby is not None:
             self._warn_of_violations()
@@ -426,11 +649,18 @@ class BaseQuerier(BaseEstimator):
         if pool is not None:
             pool = pool if isinstance(pool, CandidatePool) else CandidatePool(pool)
             candidates = self._candidates(pool, data[0], history, data[3])
+            if pending is not None:
+                candidates = candidates.without_equal(pending)
+        offer = None
+        if self._restricts(fixed, box):
+            offer = self._offer(data, history, pending, self._names(X), fixed)
         # A policy has no use for a seed, but a bad one is an error all the same.
-        seeded = self._draws or self.random_state is not None
+        seeded = self._draws or offer is not None or self.random_state is not None
         seed = self._seed(data[0]) if seeded else None
         try:
-            points, indices, actions = self._sequence(history, candidates, left, seed, n_queries)
+            points, rows, actions = self._sequence(
+                history, candidates, left, seed, n_queries, offer
+            )
         except NoSafeCandidateError as error:
             candidate = box.from_unit(error.candidate)
             rule = error.rule
@@ -439,10 +669,33 @@ class BaseQuerier(BaseEstimator):
             raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
         self._warn_of_guard(actions)
         if pool is None:
-            return box.from_unit(points), actions
-        indices = np.array(indices, dtype=np.intp)
-        points = pool.X[indices]
+            points = box.from_unit(points) if offer is None else np.array(rows)
+            return self._as_told(points, told_as), actions
+        indices = np.array(rows, dtype=np.intp)
+        points = self._as_told(pool.X[indices], told_as)
         return ((points, indices) if return_indices else points), actions
+
+    def _all_pending(self, pending, handed_out, n_features):
+        """Points that are pending, in the user's units."""
+        if pending is None:
+            return handed_out
+        pending = as_rows(by_name(pending, self.bounds, "pending"), n_features)
+        if isinstance(pending, np.ndarray) and not pending.size:
+            return handed_out
+        points = finite_array(pending, "pending")
+        self._check_features(pending, points, "pending", n_features)
+        return points if handed_out is None else np.vstack([handed_out, points])
+
+    def _as_told(self, points, told_as):
+        """Proposals as what they are told as, or as ``set_output`` says."""
+        wanted = getattr(self, "_sklearn_output_config", _NOTHING).get("transform")
+        if wanted is None:
+            wanted = self._library if told_as is None else library_of(told_as)
+        if wanted is None or wanted == "default":
+            return points
+        kinds = getattr(box_of(self.bounds, points.shape[1]), "kinds", [None] * points.shape[1])
+        whole = [isinstance(kind, Integer) for kind in kinds]
+        return table(points, wanted, self._names(told_as), whole)
 
     def _data(self, X, y, z, call, missing=True):
         """Whether they are the campaign's, and the observations that a call is about.
@@ -531,44 +784,83 @@ class BaseQuerier(BaseEstimator):
         """What a distance along each feature counts when a row is sought for a point."""
         return None
 
-    def _sequence(self, history, candidates, left, seed, n_queries):
-        """Points of the unit cube, one after another, their rows in the pool, and the guard's part.
+    def _restricts(self, fixed, box):
+        """Whether not all of the unit cube, or of a pool, may be proposed."""
+        stated = self.constraints is not None or self.max_step is not None or bool(fixed)
+        return stated or (hasattr(box, "is_discrete") and box.is_discrete.any())
+
+    def _offer(self, data, history, pending, names, fixed):
+        """What may be proposed where not everything may, see :class:`Offer`."""
+        box, cache, n_features = history.box, history.cache, data[0].shape[1]
+        known = cache.feasible
+        if known is None or not known.is_of(self.constraints, box):
+            known = cache.feasible = Known(self.constraints, box)
+        step = None
+        if self.max_step is not None:
+            step = largest_step(self.max_step, names, n_features)
+        fixed = {} if fixed is None else by_feature(fixed, names, n_features, "fixed")
+        return Offer(
+            lambda last: Region.of(box, known, last, step, fixed, self._certified(data)),
+            data[0] if pending is None else np.vstack([data[0], pending]),
+            data[0][-1],
+            self._pool_weights(n_features),
+        )
+
+    def _certified(self, data):
+        """What slopes that are known guarantee to be safe, None without any; for subclasses."""
+        return None
+
+    def _names(self, X):
+        """Names of the features, None where they have none."""
+        if isinstance(self.bounds, Mapping):
+            return list(self.bounds)
+        return getattr(self, "feature_names_in_", None) if X is None else column_names(X)
+
+    def _sequence(self, history, candidates, left, seed, n_queries, offer=None):
+        """Points of the unit cube, one after another, their rows, and the guard's part.
 
         Returns
         -------
         points : ndarray of shape (n_queries, n_features)
-        indices : list of int
-            Empty without a pool.
+        rows : list
+            In the pool. Without one, the same points in the user's units where some were drawn.
         actions : tuple of GuardAction or None
         """
-        points, indices, actions = [], [], []
+        points, rows, actions = [], [], []
         for j in range(n_queries):
             rng = np.random.default_rng([seed, history.n_points]) if self._draws else None
             remaining, some = None if left is None else left - j, candidates
             if candidates is not None:
                 candidates.check_available()
-                if history.nearby is not None:
-                    some = candidates.only(history.nearby.rows(candidates))
+            if offer is not None:
+                some = offer.candidates(candidates, history, seed)
+            if some is not None and history.nearby is not None:
+                some = some.only(history.nearby.rows(some))
             chosen = self._select(history, some, remaining, rng)
-            if candidates is None:
+            if some is None:
                 chosen = self._checked(chosen, history)
             chosen, action = self._guarded(chosen, history, some)
             actions.append(action)
-            if candidates is None:
+            if some is None:
                 point = chosen if action is None else self._checked(chosen, history)
+            elif candidates is None:
+                point = some.points[chosen]
+                rows.append(some.raw(np.array([chosen]))[0])
             else:
-                if some is not candidates:
-                    chosen = some.in_whole(chosen)
+                while some is not candidates:
+                    some, chosen = some.whole, some.in_whole(chosen)
                 # So that ``tell`` takes the same row, for it does not know one from the other.
                 chosen = candidates.first_equal(chosen)
                 point = candidates.points[chosen]
-                indices.append(candidates.row(chosen))
+                rows.append(candidates.row(chosen))
             points.append(point)
             if j == n_queries - 1:
                 break
             history = history.with_pending(point)
             candidates = None if candidates is None else candidates.without(chosen)
-        return np.array(points), indices, None if None in actions else tuple(actions)
+            if offer is not None:
+                offer = offer.after(history.box.from_unit(point[None])[0])
+        return np.array(points), rows, None if None in actions else tuple(actions)
 
     def _guarded(self, chosen, history, candidates):
         """What is proposed in place of a choice, and what a guard did; for subclasses."""
@@ -671,13 +963,13 @@ class BaseQuerier(BaseEstimator):
         return self._at_unit_scale(*data[:3], cache)
 
     def _at_unit_scale(self, X, y, z, cache):
-        box = Box.of(self.bounds, X.shape[1])
+        box = box_of(self.bounds, X.shape[1])
         y = standardized(y, self.y_loc, self.y_scale)
         return History(box.to_unit(X), y, self._margins(z), len(X), box, cache)
 
     def _cut_short(self, X, y, z, status, cache):
         """The same where some outputs, or some safety measurements, are missing."""
-        box, has_output = Box.of(self.bounds, X.shape[1]), ~np.isnan(y)
+        box, has_output = box_of(self.bounds, X.shape[1]), ~np.isnan(y)
         X, outputs = box.to_unit(X), np.empty(len(X))
         outputs[has_output] = standardized(y[has_output], self.y_loc, self.y_scale)
         for i in np.flatnonzero(~has_output):
@@ -700,7 +992,7 @@ class BaseQuerier(BaseEstimator):
         state = self.random_state
         if state is None:
             # At unit scale and rounded, for neither units nor the order of features matter.
-            points = Box.of(self.bounds, X.shape[1]).to_unit(X).round(_DIGITS) + 0.0
+            points = box_of(self.bounds, X.shape[1]).to_unit(X).round(_DIGITS) + 0.0
             return zlib.crc32(np.sort(points, axis=None).tobytes())
         if isinstance(state, np.random.Generator):
             return int(copy.deepcopy(state).integers(2**31))
@@ -863,6 +1155,20 @@ class SafeQuerierMixin:
         most = getattr(self, "max_violations", None)
         if most is not None:
             whole(most, "max_violations", min_val=0)
+
+    def _restricts(self, fixed, box):
+        return getattr(self, "lipschitz", None) is not None or super()._restricts(fixed, box)
+
+    def _certified(self, data):
+        bound = getattr(self, "lipschitz", None)
+        if bound is None:
+            return None
+        if not isinstance(bound, LipschitzBound):
+            bound = LipschitzBound(bound)
+        X, _, z, status = data
+        if status is not None and not (status == OK).all():
+            X, z = X[status == OK], z[status == OK]
+        return bound.certified(X, z, self.safety_threshold, self.safe_when)
 
     def _nearby(self, history):
         most = getattr(self, "max_violations", None)

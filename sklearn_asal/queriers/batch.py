@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 
-from ..exceptions import SafetyWarning, warn_user
+from ..exceptions import NoSafeCandidateError, SafetyWarning, warn_user
 from ..limits import boolean_limits
 from ..policies.runtime import LARGEST, told_budget
 from ..scaling import is_auto
 from ..settings import numpy_defaults
+from ..space import box_of, by_name
 from ..threads import one_thread
 from ..validation import column_names
 from .history import SAME, Cache, History, moved_nearby, unrepeated
@@ -31,7 +33,9 @@ def propose_many(querier, histories, budgets=None):
     -------
     points : ndarray of shape (n_campaigns, n_features)
     """
-    together, lengths, left = _validated(querier, histories, budgets)
+    histories, together, lengths, left = _validated(querier, histories, budgets)
+    if querier._restricts(None, box_of(querier.bounds, together[0].shape[1])) or querier._raises:
+        return _by_queries(querier, histories, left)
     starts = np.append(0, lengths.cumsum())
     policy = querier._load(together[0].shape[1])
     runtime = policy.runtime
@@ -82,6 +86,19 @@ def propose_many(querier, histories, budgets=None):
     if querier._safe and querier._guards:
         points = _guarded(querier, together, starts, points)
     return scaled.box.from_unit(points)
+
+
+def _by_queries(querier, histories, left):
+    """What queries answer, one after another."""
+    querier, points = clone(querier).set_output(transform="default"), []
+    for i, (history, budget) in enumerate(zip(histories, left, strict=True)):
+        try:
+            points.append(querier.query(*history, budget=budget)[0])
+        except NoSafeCandidateError:
+            raise
+        except ValueError as error:
+            raise type(error)(f"campaign {i}: {error}") from error
+    return np.array(points)
 
 
 def _guarded(querier, together, starts, points):
@@ -173,7 +190,7 @@ def _keep_nearby(querier, points, scaled, lengths, starts):
 
 
 def _validated(querier, histories, budgets):
-    """Validated data of all campaigns together, their lengths and their budgets."""
+    """All campaigns, their validated data together, their lengths and their budgets."""
     try:
         histories = list(histories)
     except TypeError as error:
@@ -198,7 +215,7 @@ def _validated(querier, histories, budgets):
         lengths = np.fromiter((len(history[1]) for history in histories), int)
         z = querier._safety_signal(y, z[0] if z else None) if querier._safe else None
         together = [X, y, z]
-    return together, lengths, left
+    return histories, together, lengths, left
 
 
 def _one(querier, i, history, first=None):
@@ -206,8 +223,9 @@ def _one(querier, i, history, first=None):
     try:
         if not isinstance(history, (tuple, list)) or len(history) not in (2, 3):
             raise ValueError("a history must be a tuple (X, y) or (X, y, z).")
-        rest = (None,) * (3 - len(history))
-        X, y, z, _ = querier._data(*history, *rest, "propose_many", missing=False)[1]
+        rest = (*history[1:], None)[:2]
+        X = by_name(history[0], querier.bounds, "X")
+        X, y, z, _ = querier._data(X, *rest, "propose_many", missing=False)[1]
         data = X, y, z if querier._safe else None
         if first is not None:
             _check_alike(querier, history, data, *first)

@@ -2,7 +2,7 @@
 
 import pickle
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils import check_scalar
@@ -321,9 +321,13 @@ class GPQuerier(_ModelQuerier):
     n_candidates : int, default=None
         Number of random points compared when there is no pool; where nothing is fitted, of rows
         of a pool, too. None means 5,000; 256 for the ensemble, 600 for the amortized one.
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
         number left. The choice does not depend on it.
@@ -333,6 +337,13 @@ class GPQuerier(_ModelQuerier):
         ``(y - y_loc) / y_scale`` should have about zero mean and unit variance
         over the domain. "auto": mean and standard deviation of the outputs at
         hand, anew at each query.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
 
     Attributes
     ----------
@@ -384,9 +395,17 @@ class GPQuerier(_ModelQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition
@@ -432,9 +451,13 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     on_no_safe : {"raise", "least_unsafe"}, default="raise"
         If no candidate is safe enough, raise an error that names the least
         unsafe one, or propose that one.
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube. Proposals never leave the bounds.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
         number left. The choice does not depend on it.
@@ -464,6 +487,17 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
         there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
         from the beginning; None means never.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
+    lipschitz : float, array-like of shape (n_features,), or LipschitzBound, default=None
+        How much a safety measurement changes at most for each unit of each feature; an
+        assumption. Only what it guarantees to be safe is proposed, see
+        :class:`~sklearn_asal.queriers.lipschitz.LipschitzBound`, which can state noise as well.
 
     Attributes
     ----------
@@ -526,11 +560,20 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
         z_scale: Scales = 1.0,
-        guard: bool | SafetyGuard = False,
+        guard: bool | SafetyGuard | None = False,
         max_violations: int | None = None,
+        constraints: Any = None,
+        max_step: Any = None,
+        lipschitz: Any = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition
@@ -542,6 +585,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         self.z_scale = z_scale
         self.guard = guard
         self.max_violations = max_violations
+        self.lipschitz = lipschitz
 
     def _margin_models(self, history):
         if self._is_averaged():
@@ -556,10 +600,6 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
         check_scalar(self.gamma, "gamma", Real, min_val=0, max_val=1, include_boundaries="neither")
-        if self.on_no_safe not in ("raise", "least_unsafe"):
-            raise ValueError(
-                f"on_no_safe must be 'raise' or 'least_unsafe', got {self.on_no_safe!r}."
-            )
 
 
 def _any_safe(limits, points, required, rng):

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import FloatArray
-from ..exceptions import SafetyWarning, warn_user
+from ..exceptions import NoSafeCandidateError, SafetyWarning, warn_user
 from ..settings import numpy_defaults
 from ..threads import one_thread
 from ..validation import as_rows, finite_array
@@ -22,7 +23,8 @@ class GuardedMixin:
     A subclass implements :meth:`_margin_models`.
     """
 
-    guard: bool | SafetyGuard
+    guard: bool | SafetyGuard | None
+    on_no_safe: str
 
     @property
     def guard_(self) -> "CampaignGuard":
@@ -83,7 +85,12 @@ class GuardedMixin:
     @property
     def _guards(self):
         """Whether queries are guarded."""
-        return self.guard is not False
+        return self._guards_by_default if self.guard is None else self.guard is not False
+
+    @property
+    def _guards_by_default(self):
+        """Whether queries are guarded where that is not stated."""
+        return False
 
     def _stated_guard(self):
         return self.guard if isinstance(self.guard, SafetyGuard) else SafetyGuard()
@@ -93,8 +100,12 @@ class GuardedMixin:
         guard = self.guard
         if isinstance(guard, SafetyGuard):
             guard.check_params()
-        elif not isinstance(guard, bool):
-            raise TypeError(f"guard must be True, False or a SafetyGuard, got {guard!r}.")
+        elif guard is not None and not isinstance(guard, bool):
+            raise TypeError(f"guard must be True, False, None or a SafetyGuard, got {guard!r}.")
+        if self.on_no_safe not in ("raise", "least_unsafe"):
+            raise ValueError(
+                f"on_no_safe must be 'raise' or 'least_unsafe', got {self.on_no_safe!r}."
+            )
 
     def _prepare(self, history):
         super()._prepare(history)
@@ -114,8 +125,14 @@ class GuardedMixin:
         with one_thread(), history.cache.lock:
             limits = self._margin_models(history)
             if candidates is None:
-                return guard.pull_back(chosen, history, limits)
-            return guard.choose_row(int(chosen), history, candidates, limits)
+                chosen, action = guard.pull_back(chosen, history, limits)
+            else:
+                chosen, action = guard.choose_row(int(chosen), history, candidates, limits)
+        if not action.is_safe_enough and self.on_no_safe == "raise":
+            point = chosen if candidates is None else candidates.points[chosen]
+            sure = stdtr(limits[action.limit].dof_, [action.reached, action.required]).tolist()
+            raise NoSafeCandidateError(point, *sure)
+        return chosen, action
 
     def _warn_of_guard(self, actions):
         if not actions:

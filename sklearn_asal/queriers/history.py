@@ -57,6 +57,8 @@ class Cache:
         Models that are extended observation by observation.
     candidates : Candidates or None
         Those of the last query with a pool.
+    feasible : Known or None
+        What is worked out of constraints.
     probed : Probed or None
         What the inputs alone say about hyperparameters.
     reference : tuple of ndarray or None
@@ -67,7 +69,7 @@ class Cache:
         self._generation = _generation
         self.telling, self.lock = threading.Lock(), threading.Lock()
         self.history = self.policy = self.tokens = self.attended = None
-        self.candidates = self.probed = self.reference = None
+        self.candidates = self.feasible = self.probed = self.reference = None
         self.models = {}
 
     @property
@@ -214,6 +216,23 @@ class History:
             margin = np.vstack([margin, margin[like].min(axis=0)])
         return replace(self, X=np.vstack([self.X, point]), y=y, margin=margin)
 
+    def with_all_pending(self, X):
+        """This history and points that are being measured, see :meth:`with_pending`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_pending, n_features)
+            In the user's units; their order is of no consequence.
+
+        Returns
+        -------
+        History
+        """
+        history, points = self, np.clip(self.box.to_unit(X), 0.0, 1.0)
+        for point in points[np.lexsort(points.T)]:
+            history = history.with_pending(point)
+        return history
+
     def is_repeated(self, point, reach=SAME):
         """Whether a point is pending already, or measured with an outcome that has no noise, or
         near to a run that failed.
@@ -277,6 +296,34 @@ def nearest(X, point):
     """
     distance = np.linalg.norm(X - point, axis=1)
     return np.flatnonzero(distance <= distance.min() * (1 + _ROUNDING) + _ROUNDING)
+
+
+def still_pending(pending, told, box):
+    """Points that are pending less those that were measured.
+
+    Parameters
+    ----------
+    pending : ndarray of shape (n_pending, n_features)
+        In the user's units.
+    told : ndarray of shape (k, n_features)
+        Each settles the point nearest to it, if that is near.
+    box : Box
+
+    Returns
+    -------
+    ndarray of shape (n_left, n_features) or None
+        Read-only; None where none is left.
+    """
+    points, left = box.to_unit(pending), np.ones(len(pending), dtype=bool)
+    for x in box.to_unit(told):
+        away = np.where(left, np.abs(points - x).max(axis=1), np.inf)
+        if away.min() <= _STEP:
+            left[away.argmin()] = False
+    if not left.any():
+        return None
+    pending = pending[left]
+    pending.setflags(write=False)
+    return pending
 
 
 def moved_nearby(point, history):

@@ -11,9 +11,13 @@ class RandomQuerier(BaseQuerier):
 
     Parameters
     ----------
-    bounds : None, pair of float, or array-like of shape (n_features, 2), default=None
-        Lower and upper limit of each feature in the user's units; one pair holds
+    bounds : None, pair of float, sequence of shape (n_features,), or dict, default=None
+        Lower and upper limit of each feature in the user's units, a pair; one pair holds
         for all. None means the unit cube.
+        In place of a pair there may be an :class:`~sklearn_asal.space.Integer`,
+        :class:`~sklearn_asal.space.Log` or :class:`~sklearn_asal.space.Grid`. The keys of a dict
+        are the names of the features, in the order of columns of arrays; columns of tables are
+        taken by name.
     budget : int, default=None
         Number of queries of the campaign; with data passed to ``query``, the
         number left.
@@ -22,6 +26,13 @@ class RandomQuerier(BaseQuerier):
         seed from the observed inputs.
     y_loc, y_scale : float or "auto", default=0.0, 1.0
         Part of every querier's interface; not used.
+    constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
+        Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
+        them; rows of a pool up to rounding.
+    max_step : float, array-like of shape (n_features,), or dict, default=None
+        The largest change of each feature from the observation told last, or from one of
+        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
+        that it leaves out may change at will.
 
     Attributes
     ----------

@@ -1,5 +1,6 @@
 """What models expect of proposals, in the user's units."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
 
@@ -8,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from .._typing import FloatArray, IntArray
 from ..acquisition import Report, predicted, probability_of_feasibility
-from ..box import Box
 from ..limits import boolean_limits, margin_scales
 from ..pool import CandidatePool
 from ..scaling import is_auto, moments
 from ..settings import numpy_defaults
+from ..space import box_of, by_name
 from ..threads import one_thread
 from ..validation import as_rows, finite_array
 from .base import BaseQuerier, measured
@@ -34,6 +35,8 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[False] = ...,
         return_report: Literal[False] = ...,
     ) -> FloatArray: ...
@@ -48,6 +51,8 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[True],
         return_report: Literal[False] = ...,
     ) -> tuple[FloatArray, IntArray]: ...
@@ -62,6 +67,8 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[False] = ...,
         return_report: Literal[True],
     ) -> tuple[FloatArray, Report]: ...
@@ -76,6 +83,8 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: Literal[True],
         return_report: Literal[True],
     ) -> tuple[FloatArray, IntArray, Report]: ...
@@ -90,8 +99,11 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = ...,
         pool: ArrayLike | CandidatePool | None = ...,
         n_queries: int = ...,
+        fixed: Mapping[Any, float] | None = ...,
+        pending: ArrayLike | None = ...,
         return_indices: bool = ...,
         return_report: bool = ...,
+        path: bool = ...,
     ) -> Any: ...
 
     @numpy_defaults
@@ -104,8 +116,11 @@ class ReportingQuerier(BaseQuerier):
         budget: int | None = None,
         pool: ArrayLike | CandidatePool | None = None,
         n_queries: int = 1,
+        fixed: Mapping[Any, float] | None = None,
+        pending: ArrayLike | None = None,
         return_indices: bool = False,
         return_report: bool = False,
+        path: bool = False,
     ) -> Any:
         """Propose where to measure next. Never changes the querier.
 
@@ -116,7 +131,7 @@ class ReportingQuerier(BaseQuerier):
 
         Parameters
         ----------
-        X, y, z, budget, pool, n_queries, return_indices
+        X, y, z, budget, pool, n_queries, fixed, pending, return_indices
             See :meth:`BaseQuerier.query`. All rows of a pool are compared by models that are
             fitted; by the ensemble and the amortized ones, about ``n_candidates`` rows from all
             over the pool, others at each query, and more only where none of them is safe enough;
@@ -124,6 +139,8 @@ class ReportingQuerier(BaseQuerier):
         return_report : bool, default=False
             Return what the models expect of the proposals, given the observations
             (see :meth:`assess`), and what a guard did to them.
+        path : bool, default=False
+            See :meth:`BaseQuerier.query`.
 
         Returns
         -------
@@ -133,6 +150,8 @@ class ReportingQuerier(BaseQuerier):
             Rows of the pool, counted from 0; only with ``return_indices``.
         report : Report
             Only with ``return_report``.
+        approach : Approach
+            Only with ``path``.
 
         Raises
         ------
@@ -141,11 +160,19 @@ class ReportingQuerier(BaseQuerier):
         NotFittedError, BudgetExhaustedError, PoolExhaustedError, ValueError, TypeError
             See :meth:`BaseQuerier.query`.
         """
-        answer, actions = self._query(X, y, z, budget, pool, n_queries, return_indices)
-        if not return_report:
+        answer, actions = self._query(
+            X, y, z, budget, pool, n_queries, return_indices, fixed, pending
+        )
+        if not return_report and not path:
             return answer
         parts = answer if return_indices else (answer,)
-        return *parts, replace(self.assess(parts[0], X, y, z), guard=actions)
+        points = parts[0]
+        if return_report:
+            parts = *parts, replace(self.assess(points, X, y, z), guard=actions)
+        return (*parts, self._way(points, n_queries, X, y, z)) if path else parts
+
+    def _p_safe(self, points, X, y, z):
+        return self.assess(points, X, y, z).p_safe
 
     @numpy_defaults
     def assess(
@@ -175,13 +202,14 @@ class ReportingQuerier(BaseQuerier):
         ValueError, TypeError
             Invalid data or parameters.
         """
+        x, X = by_name(x, self.bounds, "x"), by_name(X, self.bounds, "X")
         campaign, data = self._data(X, y, z, "assess(x, X, y)")
         n_features = data[0].shape[1]
         self._check_setup(n_features)
         x = as_rows(x, n_features)
         x_ = finite_array(x, "x")
         self._check_features(x, x_, "x", n_features)
-        points = Box.of(self.bounds, n_features).to_unit(x_)
+        points = box_of(self.bounds, n_features).to_unit(x_)
         history = self._history(campaign, data)
         with one_thread(), history.cache.lock:
             output, limits = self._models(history)

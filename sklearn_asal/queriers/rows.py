@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from ..acquisition import TIE, argbest
-from ..exceptions import SafetyWarning, warn_user
 from ..surrogates import EnsembleGP
 
 # A proposal has so many rows to choose from, where that is not stated.
@@ -60,12 +59,10 @@ def safe_row(candidates, point, history, policy, n, gamma):
 
     Returns
     -------
-    int
-        Its position; of the safest row, with a warning, where none is safe enough.
-
-    Warns
-    -----
-    SafetyWarning
+    position : int
+        Of the safest row where none is safe enough.
+    p_safe : float or None
+        Its probability of being safe in that case.
     """
     model, most = _model_near(point, "margin", history, policy), -1.0
     for positions in _rows_near(candidates, point, n):
@@ -74,18 +71,12 @@ def safe_row(candidates, point, history, policy, n, gamma):
         enough = np.flatnonzero(p_safe >= 1.0 - gamma)
         if len(enough):
             if n == 1 or len(enough) == 1:
-                return positions[enough[0]]
-            return positions[enough[argbest(std[enough], points[enough])]]
+                return positions[enough[0]], None
+            return positions[enough[argbest(std[enough], points[enough])]], None
         safest = argbest(p_safe, points)
         if p_safe[safest] > most + TIE:
             most, taken = p_safe[safest], positions[safest]
-    warn_user(
-        f"no row of the pool near to a proposal is safe with a probability of {1.0 - gamma:g} "
-        f"(gamma={gamma}); the safest that was found is proposed. If many rows should be safe, "
-        "z_scale may be too large.",
-        SafetyWarning,
-    )
-    return taken
+    return taken, float(most)
 
 
 def update_models(history, policy):

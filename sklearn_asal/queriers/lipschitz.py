@@ -1,0 +1,164 @@
+"""Limits on how fast safety measurements change, which are assumed, and what these guarantee."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..limits import boolean_limits, distances_to_limits
+from ..validation import finite_array
+
+# Points that are compared with all measurements at once.
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class LipschitzBound:
+    """How fast safety measurements change at most; an assumption about the rig.
+
+    Parameters
+    ----------
+    slope : float, array-like of shape (n_features,) or (n_limits, n_features)
+        Largest change of a safety measurement, in its units, for each unit of each feature.
+        Positive.
+    noise : float or array-like of shape (n_limits,), default=0.0
+        What a measurement differs from the true value at most, in the units of ``z``.
+
+    Notes
+    -----
+    A point is admissible for a limit if, for a measurement ``i``, its distance from the limit, less
+    ``noise``, is at least ``sum_j slope_j |x_j - x_ij|``. If slope and noise are right, it is safe
+    [1]_. If not, it may not be.
+
+    References
+    ----------
+    .. [1] Fiedler, Menn, Kreiskoether, Trimpe (2024). "On Safety in Safe Bayesian Optimization".
+
+    Examples
+    --------
+    >>> from sklearn_asal import AmortizedSafeQuerier, LipschitzBound
+    >>> querier = AmortizedSafeQuerier(lipschitz=LipschitzBound(slope=4.0, noise=0.1))
+    >>> point = querier.query([[0.5, 0.5]], [0.3], [1.0])
+    >>> bool(4.0 * abs(point - 0.5).sum() <= 0.9)
+    True
+    """
+
+    slope: Any
+    noise: Any = 0.0
+
+    def certified(self, X, z, threshold, when):
+        """What the bound guarantees, given observations.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            In the user's units.
+        z : ndarray of shape (n,) or (n, n_limits)
+            Safety measurements.
+        threshold, when
+            See :func:`~sklearn_asal.limits.safety_margins`.
+
+        Returns
+        -------
+        Certified
+
+        Raises
+        ------
+        ValueError, TypeError
+            The bound is not of positive numbers, or of the wrong shape, or of booleans.
+        """
+        if boolean_limits(z).any():
+            raise ValueError(
+                "lipschitz needs safety measurements that are numbers: booleans have no distance "
+                "from the limit."
+            )
+        distance = distances_to_limits(z, threshold, when)
+        shape = distance.shape[1], X.shape[1]
+        slope = _shaped(self.slope, "the slope of lipschitz", shape)
+        if not (slope > 0).all():
+            raise ValueError("the slope of lipschitz must be positive for each feature.")
+        noise = _shaped(self.noise, "the noise of lipschitz", shape[:1])
+        if not (noise >= 0).all():
+            raise ValueError("the noise of lipschitz must not be negative.")
+        return Certified(X, distance - noise, slope)
+
+
+def _shaped(values, name, shape):
+    values = finite_array([values] if np.ndim(values) == 0 else values, name, ndim=1)
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(f"{name} has shape {values.shape}, which does not fit {shape}.") from None
+
+
+class Certified:
+    """All points that a bound on slopes guarantees to be safe.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        Measured inputs in the user's units.
+    spare : ndarray of shape (n, n_limits)
+        Distances from the limits, less noise, in the units of ``z``.
+    slope : ndarray of shape (n_limits, n_features)
+
+    Raises
+    ------
+    ValueError
+        Nothing measured has anything to spare.
+    """
+
+    def __init__(self, X, spare, slope):
+        order = np.lexsort((*spare.T, *X.T))  # nothing depends on that of the observations
+        self._X, self._spare, self._slope = X[order], spare[order], slope
+        if not (self._spare >= 0).any(axis=0).all():
+            raise ValueError(
+                "lipschitz: no measurement is farther on the safe side of a limit than the noise, "
+                "so that nothing can be guaranteed. Measure something safer, or state a smaller "
+                "noise."
+            )
+
+    def holds(self, X):
+        """Which points are guaranteed to be safe.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            In the user's units.
+
+        Returns
+        -------
+        bool ndarray of shape (n,)
+        """
+        enough = np.ones(len(X), dtype=bool)
+        for slope, spare in zip(self._slope, self._spare.T, strict=True):
+            known, left = self._X[spare >= 0], spare[spare >= 0]
+            for start in range(0, len(X), _AT_ONCE):
+                part = slice(start, start + _AT_ONCE)
+                fall = np.abs(X[part, None] - known) @ slope
+                enough[part] &= (left >= fall).any(axis=1)
+        return enough
+
+    def draw(self, n, rng):
+        """Random points about measurements, most of which are guaranteed to be safe.
+
+        Parameters
+        ----------
+        n : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            In the user's units.
+        """
+        some = (self._spare > 0).all(axis=1)
+        if not some.any():
+            return self._X[:0]
+        X, spare = self._X[some], self._spare[some]
+        i = rng.integers(len(X), size=n)
+        reach = (spare[i][:, :, None] / self._slope).min(axis=1)
+        # Uniform in the ball of the sum of absolute values.
+        parts = rng.exponential(size=(n, X.shape[1] + 1))
+        parts = parts[:, :-1] / parts.sum(axis=1, keepdims=True)
+        return X[i] + rng.choice([-1.0, 1.0], size=parts.shape) * parts * reach
