@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -50,12 +50,12 @@ from .cut_short import (
     STATUS_DTYPE,
     aborted_margin,
     checked_statuses,
-    joined,
     outcomes,
 )
 from .history import Cache, History, moved_nearby, nearest, still_pending, unrepeated
 from .lipschitz import LipschitzBound
 from .neighbourhood import Neighbourhood
+from .observations import Part, Told
 from .region import Known, Offer, Region, largest_step
 
 # Digits of an input at unit scale that have a part in the seed.
@@ -125,6 +125,13 @@ class BaseQuerier(BaseEstimator):
     feature_names_in_ : ndarray of str
         Their names, when ``fit`` got a table with text for column names.
     """
+
+    X_: Part[FloatArray] = Part("X")
+    y_: Part[FloatArray] = Part("y")
+    z_: Part[NDArray[Any] | None] = Part("z")
+    status_: Part[NDArray[np.str_]] = Part("status")
+    index_: Part[IntArray] = Part("rows")
+    n_told_: Part[int] = Part("n_told")
 
     # Whether this querier needs outputs and margins near unit scale.
     _needs_unit_scale = False
@@ -231,9 +238,8 @@ class BaseQuerier(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._cache, self._pending, self._library = Cache(), None, library
-        self._keep(np.full(len(X_), -1), *data)
+        self._told = Told(*data, np.full(len(X_), -1), len(X_))
         self.n_features_in_ = X_.shape[1]
-        self.n_told_ = 0
         self._has_z = z is not None
         self._z_names = column_names(z)
         self._prepare(self._history(True, data))
@@ -290,7 +296,8 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data. Nothing is added then, and nothing lost.
         """
-        if not hasattr(self, "X_"):  # which costs a hundredth of the check
+        like: Any = self.__dict__.get("_told")
+        if like is None:
             check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
         is_plain = isinstance(status, str) and status == OK
         has_z = self._has_z
@@ -301,29 +308,28 @@ class BaseQuerier(BaseEstimator):
                 "z is missing: fit was given safety measurements, so tell needs them as well."
             )
         x = as_rows(by_name(x, self.bounds, "x"), self.n_features_in_)
-        if z is not None and self.z_.ndim == 2:
-            z = as_rows(z, self.z_.shape[1])
+        if z is not None and like.z.ndim == 2:
+            z = as_rows(z, like.z.shape[1])
         self._check_limit_names(z)
         if is_plain:
-            x_, y_, z_ = _told(x, y, z, has_z)
+            x_, y_, z_ = _measured(x, y, z, has_z)
             known, statuses = z_, _ONE if len(x_) == 1 else np.full(len(x_), OK, STATUS_DTYPE)
         else:
             x_ = finite_array(x, "x")
             statuses = checked_statuses(status, len(x_), isinstance(self, SafeQuerierMixin))
-            y_, z_, known = outcomes(len(x_), y, z, statuses, self.z_ if has_z else None)
+            y_, z_, known = outcomes(len(x_), y, z, statuses, like.z if has_z else None)
         self._check_features(x, x_, "x", self.n_features_in_)
         if known is not None:
             self._check_limits(known)
         index_ = _rows_told(index, len(x_))
         new = x_, y_, self._safety_signal(y_, z_), statuses
         with self._campaign_cache().telling:
-            old = self.X_, self.y_, self.z_, self.status_
-            data = tuple(map(joined, old, new))
-            history = self._history(True, data)
+            old = self._told
+            told = old.joined(*new, index_)
+            history = self._history(True, told.data)
             # Before anything changes: a warning may be turned into an error.
-            self._warn(data, known=len(self.X_), history=history)
-            self._keep(np.concatenate([self.index_, index_]), *data)
-            self.n_told_ += len(x_)
+            self._warn(told.data, known=len(old.X), history=history)
+            self._told = told
             if self._pending is not None:
                 self._pending = still_pending(self._pending, x_, history.box)
             self._prepare(history)
@@ -440,14 +446,6 @@ class BaseQuerier(BaseEstimator):
             # The attribute that scikit-learn's clone copies.
             self._sklearn_output_config = {"transform": transform}
         return self
-
-    def _keep(self, index, X, y, z, status):
-        for part in (index, X, y, z, status):
-            if part is not None:
-                part.setflags(write=False)
-        self.status_ = status
-        # Inputs last: another thread that queries meanwhile takes as many rows as these have.
-        self.index_, self.z_, self.y_, self.X_ = index, z, y, X
 
     @overload
     def query(
@@ -633,7 +631,7 @@ class BaseQuerier(BaseEstimator):
         campaign, data = self._data(X, y, z, "query(X, y)")
         n_features, handed_out = data[0].shape[1], self._pending if campaign else None
         spent = 0 if handed_out is None else len(handed_out)
-        left = self._queries_left(budget, self.n_told_ + spent if campaign else 0, n_queries)
+        left = self._queries_left(budget, campaign.n_told + spent if campaign else 0, n_queries)
         self._check_setup(n_features, budget)
         history = self._history(campaign, data)
         if not campaign:
@@ -648,7 +646,7 @@ class BaseQuerier(BaseEstimator):
         box, candidates = history.box, None
         if pool is not None:
             pool = pool if isinstance(pool, CandidatePool) else CandidatePool(pool)
-            candidates = self._candidates(pool, data[0], history, data[3])
+            candidates = self._candidates(pool, data, history, campaign)
             if pending is not None:
                 candidates = candidates.without_equal(pending)
         offer = None
@@ -698,23 +696,19 @@ class BaseQuerier(BaseEstimator):
         return table(points, wanted, self._names(told_as), whole)
 
     def _data(self, X, y, z, call, missing=True):
-        """Whether they are the campaign's, and the observations that a call is about.
+        """The campaign's record if a call is about that, else None; and its observations.
 
         These are inputs, outputs, safety measurements, and status or None. ``missing`` says
         whether outputs may be missing from data passed with ``z``.
         """
         if X is None and y is None and z is None:
-            if not hasattr(self, "X_"):
+            told = self.__dict__.get("_told")  # once: another thread may tell
+            if told is None:
                 check_is_fitted(
                     self,
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
                 )
-            X_, y_, z_, status = self.X_, self.y_, self.z_, self.status_
-            n = len(X_)
-            if not len(y_) == n == len(X_ if z_ is None else z_) == len(status):
-                # Another thread tells.
-                y_, z_, status = _first(y_, n), _first(z_, n), _first(status, n)
-            return True, (X_, y_, z_, status)
+            return told, told.data
         if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
             raise ValueError(
                 f"z is missing: fit was given safety measurements, so data passed to {call} need "
@@ -723,7 +717,7 @@ class BaseQuerier(BaseEstimator):
         self._check_limit_names(z)
         X_, y_, z_ = _with_an_output(*observations(X, y, z, missing=missing and z is not None))
         self._check_features(X, X_, "X", getattr(self, "n_features_in_", None))
-        return False, (X_, y_, self._safety_signal(y_, z_), None)
+        return None, (X_, y_, self._safety_signal(y_, z_), None)
 
     def _check_features(self, data, array, name, expected):
         """Compare number and, where both sides have them, names of features with those of fit."""
@@ -737,11 +731,12 @@ class BaseQuerier(BaseEstimator):
 
     def _check_limits(self, z):
         """Raise where measurements are not like those of ``fit``."""
-        if z.shape[1:] != self.z_.shape[1:]:
-            raise ValueError(f"z has shape {z.shape}, but in fit it had {self.z_.shape}.")
-        if z.dtype == self.z_.dtype == np.float64:
+        like = self.z_
+        if z.shape[1:] != like.shape[1:]:
+            raise ValueError(f"z has shape {z.shape}, but in fit it had {like.shape}.")
+        if z.dtype == like.dtype == np.float64:
             return
-        pairs = zip(boolean_limits(z).tolist(), boolean_limits(self.z_).tolist(), strict=True)
+        pairs = zip(boolean_limits(z).tolist(), boolean_limits(like).tolist(), strict=True)
         for j, (now, before) in enumerate(pairs):
             if now != before:
                 kinds = "numbers", "booleans"
@@ -751,14 +746,14 @@ class BaseQuerier(BaseEstimator):
                     + ("Pass bool(z)." if before else "Pass the measured number.")
                 )
 
-    def _candidates(self, pool, X, history, status):
-        """Rows of a pool that a query may choose from."""
+    def _candidates(self, pool, data, history, campaign):
+        """Rows of a pool that a query may choose from; ``data`` and ``campaign`` of ``_data``."""
+        X, _, _, status = data
         n_features = X.shape[1]
         self._check_features(pool, pool.X, "pool", n_features)
         cache, index = history.cache, None
-        if cache is self._campaign_cache():
-            index = _first(self.index_, len(X))
-            index = None if (index < 0).all() else index
+        if campaign and (campaign.rows >= 0).any():
+            index = campaign.rows
         failed = None if history.failed is None else status == FAILED
         candidates = Candidates(
             pool, history.box, X, index, self._pool_weights(n_features), cache.candidates, failed
@@ -1041,6 +1036,9 @@ class BaseQuerier(BaseEstimator):
         state.pop("_cache", None)
         return state
 
+    def __sklearn_is_fitted__(self):
+        return "_told" in self.__dict__
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
@@ -1081,7 +1079,7 @@ def _with_an_output(X, y, z):
     return X, y, z
 
 
-def _told(x, y, z, has_z):
+def _measured(x, y, z, has_z):
     """Validated observations of runs that were not cut short."""
     if y is None:
         if not has_z:
@@ -1091,11 +1089,6 @@ def _told(x, y, z, has_z):
             )
         y = np.full(len(finite_array(x, "x")), np.nan)
     return observations(x, y, z, "x", has_z)
-
-
-def _first(part, n):
-    """The first rows of what may have more, or be None."""
-    return part if part is None or len(part) == n else part[:n]
 
 
 def _rows_told(index, n):
