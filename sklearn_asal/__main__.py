@@ -8,11 +8,22 @@ import types
 
 from ._arguments import positive
 
+_PROGRAM = "python -m sklearn_asal"
+_OVERVIEW = f"""\
+sklearn-asal picks the next experiment: the one that teaches your model most, and keeps its limits.
+  {_PROGRAM} demo                 thirty safe queries, a table, a picture
+  {_PROGRAM} info                 the shipped policies
+  {_PROGRAM} bench run --help     compare methods; bench latency times queries on this machine
+  {_PROGRAM} train --help         policies of your own; --help lists all commands"""
+
 
 def main(argv=None):
     """Run one sub-command; returns the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(prog="python -m sklearn_asal", description=__doc__)
+    if not argv:
+        print(_OVERVIEW)
+        return 0
+    parser = argparse.ArgumentParser(prog=_PROGRAM, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
     _add_train(commands, with_fields="train" in argv[:1])

@@ -18,6 +18,13 @@ def run(*arguments):
     return main([str(argument) for argument in arguments])
 
 
+def test_without_arguments_five_lines_say_what_there_is(capsys):
+    assert run() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert all(name in " ".join(lines) for name in ("demo", "info", "bench", "train"))
+
+
 def test_train_then_evaluate(tmp_path, capsys):
     out = tmp_path / "run"
     changes = "--lengthscale uniform:0.1,0.4 --gamma 0.1 --no-standardize --output tanh".split()
