@@ -9,6 +9,7 @@ from .exceptions import (
     PoolExhaustedError,
     SafetyWarning,
 )
+from .log import CampaignLog
 from .pool import CandidatePool
 from .queriers import (
     AmortizedQuerier,
@@ -27,6 +28,7 @@ __all__ = [
     "AmortizedQuerier",
     "AmortizedSafeQuerier",
     "BudgetExhaustedError",
+    "CampaignLog",
     "CandidatePool",
     "DataScaleWarning",
     "GPQuerier",

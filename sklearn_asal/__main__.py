@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal``: demo, train, evaluate, bench, export, info."""
+"""``python -m sklearn_asal``: demo, train, evaluate, bench, export, info, log."""
 
 import argparse
 import copy
@@ -31,6 +31,7 @@ def main(argv=None):
     _add_bench(commands)
     _add_export(commands)
     _add_info(commands)
+    _add_log(commands)
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments) or 0
@@ -224,6 +225,12 @@ def _export(arguments):
 
     export_onnx(arguments.policy, arguments.out)
     print(arguments.out)
+
+
+def _add_log(commands):
+    from .log.table import add_arguments
+
+    add_arguments(commands.add_parser("log", help="print the log of a campaign as a table"))
 
 
 def _add_info(commands):

@@ -1,8 +1,8 @@
 """Types that several public signatures share."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,13 @@ StrPath = str | os.PathLike[str]
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 # Constructor parameters of queriers.
-Bounds = ArrayLike | None
+if TYPE_CHECKING:
+    from .space import Feature
+
+    _Entry = ArrayLike | Feature
+    Bounds = _Entry | Sequence[_Entry] | Mapping[str, _Entry] | None
+else:
+    Bounds = Any
 Location = float | Literal["auto"]
 Scale = float | Literal["auto"]
 Side = Literal["above", "below"]

@@ -24,6 +24,10 @@ class Box:
     Attributes
     ----------
     lower, upper, width : ndarray of shape (n_features,)
+    is_discrete, is_log : bool ndarray of shape (n_features,)
+        Which features take some values only, or are on a logarithmic scale: here none.
+    has_discrete : bool
+        Whether any takes some values only.
     key : tuple
         What tells the map to the unit cube from that of other boxes.
 
@@ -59,6 +63,8 @@ class Box:
                 f"bounds of feature {j} must be finite with low < high, got "
                 f"({self.lower[j]:g}, {self.upper[j]:g})."
             )
+        self.is_discrete = self.is_log = np.zeros(n_features, dtype=bool)
+        self.has_discrete = False
         self.key = (*self.lower.tolist(), *self.upper.tolist())
 
     @classmethod

@@ -73,6 +73,29 @@ class Constraints:
         """Which linear ones are equations, bool ndarray of shape (k,)."""
         return self.low == self.high
 
+    @property
+    def has_curved_equation(self):
+        """Whether a function has to have a certain value."""
+        return any(np.any(np.equal(one.lb, one.ub)) for one in self.nonlinear)
+
+    def linear_hold(self, X, strict=False):
+        """Which points satisfy the linear ones.
+
+        Parameters
+        ----------
+        X, strict
+            See :meth:`holds`.
+
+        Returns
+        -------
+        bool ndarray of shape (n,)
+        """
+        value, size = X @ self.A.T, np.abs(X) @ np.abs(self.A).T
+        slack = _ROUNDING * (size + np.where(self.is_equation, np.abs(self.low), 0.0))
+        if strict:
+            slack[:, ~self.is_equation] = 0.0
+        return ((value >= self.low - slack) & (value <= self.high + slack)).all(axis=1)
+
     def holds(self, X, strict=False):
         """Which points satisfy all constraints.
 
@@ -92,11 +115,7 @@ class Constraints:
         ValueError
             A function fails, or returns other than its limits are for.
         """
-        value, size = X @ self.A.T, np.abs(X) @ np.abs(self.A).T
-        slack = _ROUNDING * (size + np.where(self.is_equation, np.abs(self.low), 0.0))
-        if strict:
-            slack[:, ~self.is_equation] = 0.0
-        enough = ((value >= self.low - slack) & (value <= self.high + slack)).all(axis=1)
+        enough = self.linear_hold(X, strict)
         for one in self.nonlinear:
             for i in np.flatnonzero(enough):
                 enough[i] = self._satisfied(one, X[i], 0.0 if strict else _ROUNDING)
@@ -105,7 +124,10 @@ class Constraints:
     def _satisfied(self, one, x, rounding):
         low, high = np.asarray(one.lb, float), np.asarray(one.ub, float)
         try:
-            value = np.asarray(one.fun(x.copy()), dtype=float)
+            value = one.fun(x.copy())
+            if value is None:  # which NumPy takes for NaN
+                raise TypeError("it returned None")
+            value = np.asarray(value, dtype=float)
             value, low, high = np.broadcast_arrays(value, low, high)
         except Exception as error:
             raise ValueError(

@@ -286,7 +286,8 @@ class Candidates:
     failed : bool ndarray of shape (n,), optional
         Which observations are of runs that failed: these take all rows that equal them.
     reference : ndarray of shape (n_reference, n_features), optional
-        Points of the unit cube that stand for all of interest, by default rows of the pool.
+        Of rows that were drawn: points of the unit cube that stand for all of interest. By default
+        they are rows of the pool.
 
     Attributes
     ----------
@@ -321,6 +322,7 @@ class Candidates:
             )
         self.points = self._index.points
         self._n_candidates, self._reference = len(pool), reference
+        self._is_drawn = reference is not None
         self._X, self._told, self._failed = X, index, failed
         # Worked out when somebody asks; of a query where nobody did, the one before knows more.
         self._known = known._known if known is not None and known._taken is None else known
@@ -511,7 +513,7 @@ class Candidates:
         rows = np.sort(index.rows[positions])  # so that of equal rows the first stays the first
         pool, nothing = CandidatePool(index.X[rows]), np.empty((0, index.X.shape[1]))
         some = Candidates(pool, index.box, nothing, weights=index.weights)
-        some._whole = self, rows
+        some._whole, some._is_drawn = (self, rows), self._is_drawn
         return some
 
     def in_whole(self, position):
@@ -658,4 +660,6 @@ class Candidates:
         n = min(n, m)
         positions = (np.arange(n) + (offset if n < m else 0.0)) * (m / n)
         # Rounding may lead to the row after the last.
-        return np.minimum(positions, m - 1).astype(np.intp)
+        positions = np.minimum(positions, m - 1).astype(np.intp)
+        # Their order is of no consequence to what was drawn, and that of a tree's leaves is.
+        return self._index.positions(positions) if self._is_drawn else positions

@@ -1,6 +1,7 @@
 """Kinds of features: whole numbers, logarithmic scales, fixed settings; and the box they span."""
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,9 @@ from .validation import column_names, finite_array, finite_number, whole
 
 __all__ = ["Grid", "Integer", "Log"]
 
-# What a value may differ from one of its feature, in widths of the bounds, by rounding.
-_ROUNDING = 1e-9
+# What a value may differ from one of its feature by rounding: that of float32, but not more than
+# this part of the distance between two of them.
+_RELATIVE, _OF_GAP = 2.0**-23, 0.01
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Integer:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            object.__setattr__(self, name, whole(getattr(self, name), f"{name} of Integer"))
+            object.__setattr__(self, name, int(whole(getattr(self, name), f"{name} of Integer")))
         _check(self, self.low, self.high, self.log)
 
     @property
@@ -132,21 +134,20 @@ class Grid:
         self.levels, self.log = levels, log
         self.low, self.high = levels[[0, -1]].tolist()
         _check(self, self.low, self.high, log)
-
-    def _key(self):
-        return tuple(self.levels.tolist()), self.log
+        self._key = tuple(levels.tolist()), log
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Grid) and self._key() == other._key()
+        return isinstance(other, Grid) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __repr__(self) -> str:
         return f"Grid({self.levels.tolist()}{', log=True' if self.log else ''})"
 
 
 Feature = Integer | Log | Grid
+_KINDS = Integer, Log, Grid
 
 
 def _check(feature, low, high, log):
@@ -177,21 +178,25 @@ def box_of(bounds: Any, n_features: int) -> Box:
     Raises
     ------
     ValueError, TypeError
-        See :class:`Box`.
+        See :class:`Box`; and names that are not text.
     """
+    if bounds is None:
+        return Box.of(None, n_features)
     if isinstance(bounds, Mapping):
+        if not all(isinstance(name, str) for name in bounds):
+            raise TypeError(f"bounds: names of features must be text, got {list(bounds)}.")
         if len(bounds) != n_features:
             raise ValueError(
                 f"bounds names {len(bounds)} features, {', '.join(map(str, bounds))}, but the "
                 f"inputs have {n_features}. Name each column of the inputs, in their order."
             )
         bounds = list(bounds.values())
-    if isinstance(bounds, Feature):
+    if isinstance(bounds, _KINDS):
         bounds = [bounds] * n_features
     if not isinstance(bounds, (list, tuple)):
         return Box.of(bounds, n_features)
-    kinds = tuple(one if isinstance(one, Feature) else None for one in bounds)
-    if not any(kinds):
+    kinds = tuple(one if isinstance(one, _KINDS) else None for one in bounds)
+    if kinds.count(None) == len(kinds):
         return Box.of(bounds, n_features)
     both = zip(bounds, kinds, strict=True)
     limits = limits_of([one if kind is None else (kind.low, kind.high) for one, kind in both])
@@ -223,6 +228,7 @@ class Space(Box):
         super().__init__(bounds, n_features)
         self.kinds = tuple(kinds)
         self.is_discrete = np.array([isinstance(kind, (Integer, Grid)) for kind in kinds])
+        self.has_discrete = bool(self.is_discrete.any())
         self.is_log = np.array([kind is not None and kind.log for kind in kinds])
         self.key = (*self.key, *self.is_log)
         low, high = self.lower[self.is_log], self.upper[self.is_log]
@@ -263,9 +269,12 @@ class Space(Box):
         points = np.asarray(points, dtype=float)
         X = super().from_unit(points)
         if self.is_log.any():
-            logs = self._start + points[:, self.is_log] * self._span
+            some = points[:, self.is_log]
             lower, upper = self.lower[self.is_log], self.upper[self.is_log]
-            X[:, self.is_log] = np.clip(np.exp(logs), lower, upper)
+            values = np.clip(np.exp(self._start + some * self._span), lower, upper)
+            # The limits themselves to the last digit.
+            values = np.where(some <= 0, lower, np.where(some >= 1, upper, values))
+            X[:, self.is_log] = values
         return self.snapped(X)
 
     def snapped(self, X):
@@ -293,33 +302,44 @@ class Space(Box):
         low, high = levels[above - 1], levels[above]
         return np.where(values - low <= high - values, low, high)
 
-    def values(self, j):
-        """All values of a discrete feature, in ascending order.
+    def values(self, j, low, high):
+        """The values of a discrete feature between two limits, in ascending order.
 
         Parameters
         ----------
         j : int
+        low, high : float
 
         Returns
         -------
         ndarray of float
         """
+        first, last = self._between(j, low, high)
         levels = self.kinds[j].levels
-        return np.arange(self.lower[j], self.upper[j] + 1) if levels is None else levels
+        return np.arange(first, last + 1.0) if levels is None else levels[first : last + 1]
 
-    def n_values(self, j):
-        """Number of values of a discrete feature.
+    def n_values(self, j, low, high):
+        """Number of values of a discrete feature between two limits.
 
         Parameters
         ----------
         j : int
+        low, high : float
 
         Returns
         -------
         int
         """
-        levels = self.kinds[j].levels
-        return int(self.width[j]) + 1 if levels is None else len(levels)
+        first, last = self._between(j, low, high)
+        return max(last - first + 1, 0)
+
+    def _between(self, j, low, high):
+        """The first and the last of those values: whole numbers, or positions on a grid."""
+        levels, slack = self.kinds[j].levels, _OF_GAP * self._gap(j)
+        if levels is None:
+            return math.ceil(low - slack), math.floor(high + slack)
+        first = int(np.searchsorted(levels, low - slack))
+        return first, int(np.searchsorted(levels, high + slack, side="right")) - 1
 
     def holds(self, X):
         """Which points have discrete features at one of their values.
@@ -333,7 +353,16 @@ class Space(Box):
         -------
         bool ndarray of shape (n,)
         """
-        return (np.abs(self.snapped(X) - X) <= _ROUNDING * self.width).all(axis=1)
+        enough = np.ones(len(X), dtype=bool)
+        for j in np.flatnonzero(self.is_discrete):
+            slack = np.minimum(_RELATIVE * np.abs(X[:, j]), _OF_GAP * self._gap(j))
+            enough &= np.abs(self._nearest(j, X[:, j]) - X[:, j]) <= slack
+        return enough
+
+    def _gap(self, j):
+        """The least distance between two values of a discrete feature."""
+        levels = self.kinds[j].levels
+        return 1.0 if levels is None else np.diff(levels).min()
 
     def unit_reach(self, x, slack):
         """See :meth:`Box.unit_reach`."""
@@ -365,15 +394,21 @@ def by_name(data: Any, bounds: Any, name: str) -> Any:
     ValueError
         Columns are missing, or have no bounds.
     """
-    names = column_names(data) if isinstance(bounds, Mapping) else None
-    if names is None or names == list(bounds):
+    if data is None or not isinstance(bounds, Mapping):
         return data
-    if sorted(names) != sorted(map(str, bounds)):
+    names, wanted = column_names(data), list(bounds)
+    if names is None or names == wanted:
+        return data
+    if sorted(names) != sorted(wanted):
         raise ValueError(
-            f"{name} has columns {names}, but bounds are of {list(bounds)}. Pass those columns "
-            "alone, or state bounds of all."
+            f"{name} has columns {names}, but bounds are of {wanted}. Pass those columns alone, "
+            "or state bounds of all."
         )
-    return data[list(bounds)]
+    if hasattr(data, "iloc"):
+        return data[wanted]
+    if not hasattr(data, "select"):
+        raise ValueError(f"{name}: bring its columns {names} into the order of bounds, {wanted}.")
+    return data.select(wanted)
 
 
 def by_feature(values: Any, names: Any, n_features: int, what: str) -> dict[int, float]:
@@ -415,5 +450,7 @@ def by_feature(values: Any, names: Any, n_features: int, what: str) -> dict[int,
             raise ValueError(
                 f"{what} has a feature {key!r}; state its position, 0 to {n_features - 1}{there}."
             )
+        if j in found:
+            raise ValueError(f"{what} states feature {j} twice, by name and by position.")
         found[int(j)] = finite_number(value, f"{what} of feature {key!r}")
     return found

@@ -18,10 +18,11 @@ def library_of(data):
     Returns
     -------
     {"pandas", "polars"} or None
-        None for all else.
+        None for all else, and where two columns have one name.
     """
     library = type(data).__module__.partition(".")[0]
-    return library if library in _LIBRARIES and column_names(data) is not None else None
+    names = column_names(data) if library in _LIBRARIES else None
+    return None if names is None or len(set(names)) < len(names) else library
 
 
 def check_output(transform):

@@ -62,9 +62,17 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
         y_loc=0.0,
         y_scale=1.0,
         z_scale=1.0,
+        constraints=None,
+        max_step=None,
     ):
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
         )
         self.safety_threshold = safety_threshold
         self.safe_when = safe_when

@@ -27,6 +27,7 @@ from ..exceptions import (
     SafetyWarning,
     warn_user,
 )
+from ..log import CampaignLog
 from ..policies import registry
 from ..policies.runtime import LARGEST, Tokens, told_budget
 from ..surrogates import AmortizedGP
@@ -348,6 +349,9 @@ class AmortizedQuerier(_PolicyQuerier):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
 
     Attributes
     ----------
@@ -397,6 +401,7 @@ class AmortizedQuerier(_PolicyQuerier):
         n_candidates: int | None = None,
         constraints: Any = None,
         max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -406,6 +411,7 @@ class AmortizedQuerier(_PolicyQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            log=log,
         )
         self.policy = policy
         self.n_candidates = n_candidates
@@ -502,6 +508,9 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
     lipschitz : float, array-like of shape (n_features,), or LipschitzBound, default=None
         How much a safety measurement changes at most for each unit of each feature; an
         assumption. Only what it guarantees to be safe is proposed, see
@@ -574,6 +583,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         max_violations: int | None = None,
         constraints: Any = None,
         max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
         lipschitz: Any = None,
     ) -> None:
         super().__init__(
@@ -584,6 +594,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            log=log,
         )
         self.policy = policy
         self.safety_threshold = safety_threshold

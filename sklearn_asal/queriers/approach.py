@@ -13,9 +13,10 @@ class Approach:
 
     Attributes
     ----------
-    points : ndarray of shape (n_steps, n_features)
-        In the user's units; the last is the proposal, and the start is not among them.
-    p_safe : ndarray of shape (n_steps,) or None
+    points : ndarray of shape (n_points, n_features)
+        In the user's units; the last is the proposal, and the start is not among them. Fewer than
+        ``n_steps`` where discrete features take no values in between.
+    p_safe : ndarray of shape (n_points,) or None
         The probability of each to be safe; None for queriers without limits.
     """
 
@@ -42,6 +43,6 @@ def way_to(box, start, end, n_steps):
     first, last = box.to_unit(np.array([start, end]))
     parts = np.arange(1, n_steps) / n_steps
     points = box.from_unit((first + parts[:, None] * (last - first)).clip(0.0, 1.0))
-    points = np.vstack([points, end])
+    points = np.vstack([start, points, end])
     new = (points[1:] != points[:-1]).any(axis=1)
-    return points[np.append(new, True)]
+    return points[1:][new] if new.any() else end[None]

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale, Statuses
+from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale, Statuses, StrPath
+from ..constraints import Constraints
 from ..exceptions import (
     BudgetExhaustedError,
     DataScaleWarning,
@@ -30,6 +31,8 @@ from ..limits import (
     safety_rule,
     without_distance,
 )
+from ..log import CampaignLog
+from ..log import campaign as logging
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
 from ..settings import numpy_defaults
@@ -105,6 +108,9 @@ class BaseQuerier(BaseEstimator):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
 
     Attributes
     ----------
@@ -151,6 +157,7 @@ class BaseQuerier(BaseEstimator):
         y_scale: Scale = 1.0,
         constraints: Any = None,
         max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
     ) -> None:
         self.bounds = bounds
         self.budget = budget
@@ -159,6 +166,7 @@ class BaseQuerier(BaseEstimator):
         self.y_scale = y_scale
         self.constraints = constraints
         self.max_step = max_step
+        self.log = log
 
     def _select(self, history, candidates, budget, rng):
         """Choose where to measure next. The one method that a subclass must write.
@@ -230,9 +238,12 @@ class BaseQuerier(BaseEstimator):
             whole(self.budget, "budget", min_val=1)
         self._seed(X_)
         self._check_setup(X_.shape[1])
+        names = self._names(X)
+        self._check_region(X_.shape[1], names)
         data = X_, y_, self._safety_signal(y_, z_), np.full(len(X_), OK, STATUS_DTYPE)
         self._warn(data)
-        names = self._names(X)
+        if self.log is not None:
+            logging.begin(self, data, z is not None, names, column_names(z), library)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -254,6 +265,7 @@ class BaseQuerier(BaseEstimator):
         *,
         index: ArrayLike | None = None,
         status: Statuses = "ok",
+        note: str | None = None,
     ) -> _Q:
         """Add one or more measured observations to the campaign.
 
@@ -284,6 +296,8 @@ class BaseQuerier(BaseEstimator):
               unknown, so it counts for each of them. Queriers with limits only.
             - "failed": nothing was learned. No point within 0.01 of the width of the bounds, and
               no row of a pool that equals it, is proposed from now on.
+        note : str, default=None
+            For the log.
 
         Returns
         -------
@@ -307,7 +321,7 @@ class BaseQuerier(BaseEstimator):
             raise ValueError(
                 "z is missing: fit was given safety measurements, so tell needs them as well."
             )
-        x = as_rows(by_name(x, self.bounds, "x"), self.n_features_in_)
+        x = by_name(as_rows(x, self.n_features_in_), self.bounds, "x")
         if z is not None and like.z.ndim == 2:
             z = as_rows(z, like.z.shape[1])
         self._check_limit_names(z)
@@ -329,6 +343,10 @@ class BaseQuerier(BaseEstimator):
             history = self._history(True, told.data)
             # Before anything changes: a warning may be turned into an error.
             self._warn(told.data, known=len(old.X), history=history)
+            if self.log is not None:
+                facts = {"z": z_ if has_z else None, "index": index_, "note": note}
+                cut_short = None if is_plain else statuses.tolist()
+                logging.record(self, "tell", x=x_, y=y_, status=cut_short, **facts)
             self._told = told
             if self._pending is not None:
                 self._pending = still_pending(self._pending, x_, history.box)
@@ -386,10 +404,15 @@ class BaseQuerier(BaseEstimator):
         with self._campaign_cache().telling:
             answer = self.query(n_queries=n_queries, **options)
             points = finite_array(answer[0] if isinstance(answer, tuple) else answer, "points")
-            points = points if self._pending is None else np.vstack([self._pending, points])
-            points.setflags(write=False)
-            self._pending = points
+            if self.log is not None:
+                logging.record(self, "ask", points=points)
+            self._hand_out(points)
         return answer
+
+    def _hand_out(self, points):
+        points = points if self._pending is None else np.vstack([self._pending, points])
+        points.setflags(write=False)
+        self._pending = points
 
     def withdraw(self: _Q, x: ArrayLike | None = None) -> _Q:
         """Take back what :meth:`ask` handed out and will not be measured.
@@ -409,17 +432,72 @@ class BaseQuerier(BaseEstimator):
             Not a pending point. Nothing is taken back then.
         """
         check_is_fitted(self, "X_", msg="%(name)s: call fit(X, y) before withdraw.")
-        if x is None:
-            self._pending = None
-            return self
-        x = as_rows(by_name(x, self.bounds, "x"), self.n_features_in_)
-        points = finite_array(x, "x")
-        self._check_features(x, points, "x", self.n_features_in_)
-        left = still_pending(self.pending_, points, box_of(self.bounds, self.n_features_in_))
-        if len(self.pending_) - (0 if left is None else len(left)) < len(points):
-            raise ValueError(f"x: not all of {points.tolist()} are pending; pending_ has the list.")
-        self._pending = left
+        points = None if x is None else self._points(x, "x", self.n_features_in_)
+        with self._campaign_cache().telling:
+            pending, left = self.pending_, None
+            if points is not None and len(pending):
+                left = still_pending(pending, points, box_of(self.bounds, self.n_features_in_))
+            n_left = 0 if left is None else len(left)
+            if points is not None and len(pending) - n_left < len(points):
+                raise ValueError(
+                    f"x: not all of {points.tolist()} are pending; pending_ has those that are."
+                )
+            if self.log is not None:
+                logging.record(self, "withdraw", x=points)
+            self._pending = left
         return self
+
+    @classmethod
+    def resume(cls: type[_Q], path: Any, **params: Any) -> _Q:
+        """Make a querier that goes on with the campaign of a log.
+
+        It proposes what the one that wrote the log would have proposed next, and appends to it.
+
+        Parameters
+        ----------
+        path : str, path-like or CampaignLog
+        **params
+            Parameters in place of those in the log, such as ``budget``. What could not be
+            written, such as a function in ``constraints``, has to be passed.
+
+        Returns
+        -------
+        querier
+            Of the class in the log, which is this one or derived from it.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        ValueError, TypeError
+            The log is damaged or of a later version, of another class of queriers, or a parameter
+            has to be passed.
+        RuntimeError
+            Another querier, or another process, writes to it.
+
+        Warns
+        -----
+        UserWarning
+            The last line was cut off, and is set aside; or the policy is another one than it was.
+        """
+        return logging.resume(cls, path, params)
+
+    def close_log(self: _Q) -> _Q:
+        """Let others write to the log. What is told later opens it again.
+
+        Returns
+        -------
+        self
+        """
+        logging.close(self)
+        return self
+
+    def _points(self, x, name, n_features):
+        """Validated inputs, one or more."""
+        x = by_name(as_rows(x, n_features), self.bounds, name)
+        points = finite_array(x, name)
+        self._check_features(x, points, name, n_features)
+        return points
 
     def set_output(self: _Q, *, transform: str | None = None) -> _Q:
         """State what proposals are returned as.
@@ -562,12 +640,14 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters.
         """
+        self._check_path(path, n_queries)
         answer = self._query(X, y, z, budget, pool, n_queries, return_indices, fixed, pending)[0]
         if not path:
             return answer
         parts = answer if return_indices else (answer,)
-        return *parts, self._way(parts[0], n_queries, X, y, z)
+        return *parts, self.approach(parts[0], X, y, z)
 
+    @numpy_defaults
     def approach(
         self,
         x: ArrayLike,
@@ -604,9 +684,7 @@ class BaseQuerier(BaseEstimator):
         n_steps = whole(n_steps, "n_steps", min_val=1)
         X = by_name(X, self.bounds, "X")
         data = self._data(X, y, z, "approach(x, X, y)")[1]
-        x = as_rows(by_name(x, self.bounds, "x"), data[0].shape[1])
-        point = finite_array(x, "x")
-        self._check_features(x, point, "x", data[0].shape[1])
+        point = self._points(x, "x", data[0].shape[1])
         if len(point) != 1:
             raise ValueError(f"x must be one point; it has {len(point)} rows.")
         points = way_to(box_of(self.bounds, point.shape[1]), data[0][-1], point[0], n_steps)
@@ -616,28 +694,33 @@ class BaseQuerier(BaseEstimator):
         """Probabilities to be safe, None without limits or models; for subclasses."""
         return None
 
-    def _way(self, points, n_queries, X, y, z):
-        if n_queries > 1:
+    def _check_path(self, path, n_queries):
+        if path and n_queries != 1:
             raise ValueError("path=True is about one proposal; leave n_queries at 1.")
-        return self.approach(points, X, y, z)
 
     def _query(self, X, y, z, budget, pool, n_queries, return_indices, fixed, pending):
         """The answer to a query, and what a guard did to each proposal."""
         n_queries = whole(n_queries, "n_queries", min_val=1)
         if return_indices and pool is None:
             raise ValueError("return_indices=True needs a pool; without one there are no indices.")
-        told_as = X
-        X, pool = by_name(X, self.bounds, "X"), by_name(pool, self.bounds, "pool")
+        if fixed is not None and not isinstance(fixed, Mapping):
+            raise TypeError(
+                "fixed must be a dict from features, by name or position, to their values, got "
+                f"{fixed!r}."
+            )
+        told_as, X = X, by_name(X, self.bounds, "X")
         campaign, data = self._data(X, y, z, "query(X, y)")
         n_features, handed_out = data[0].shape[1], self._pending if campaign else None
-        spent = 0 if handed_out is None else len(handed_out)
-        left = self._queries_left(budget, campaign.n_told + spent if campaign else 0, n_queries)
+        if pending is not None or handed_out is not None:
+            pending = self._all_pending(pending, handed_out, n_features)
+        told = campaign.n_told if campaign else 0
+        n_pending = len(pending) if campaign and pending is not None else 0
+        left = self._queries_left(budget, told, n_queries, n_pending)
         self._check_setup(n_features, budget)
         history = self._history(campaign, data)
         if not campaign:
             self._warn(data, history=history)
-        if pending is not None or spent:
-            pending = self._all_pending(pending, handed_out, n_features)
+        if pending is not None:
             history = history.with_all_pending(pending)
         nearby = self._nearby(history)
         if nearby is not None:
@@ -645,7 +728,8 @@ class BaseQuerier(BaseEstimator):
             history = dataclasses.replace(history, nearby=nearby)
         box, candidates = history.box, None
         if pool is not None:
-            pool = pool if isinstance(pool, CandidatePool) else CandidatePool(pool)
+            if not isinstance(pool, CandidatePool):
+                pool = CandidatePool(by_name(pool, self.bounds, "pool"))
             candidates = self._candidates(pool, data, history, campaign)
             if pending is not None:
                 candidates = candidates.without_equal(pending)
@@ -667,26 +751,25 @@ class BaseQuerier(BaseEstimator):
             raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
         self._warn_of_guard(actions)
         if pool is None:
-            points = box.from_unit(points) if offer is None else np.array(rows)
-            return self._as_told(points, told_as), actions
-        indices = np.array(rows, dtype=np.intp)
-        points = self._as_told(pool.X[indices], told_as)
+            points, indices = box.from_unit(points) if offer is None else np.array(rows), None
+        else:
+            indices = np.array(rows, dtype=np.intp)
+            points = pool.X[indices]
+        if campaign and self.log is not None:
+            logging.record(self, "proposal", safely=False, points=points, index=indices)
+        points = self._as_told(points, told_as)
         return ((points, indices) if return_indices else points), actions
 
     def _all_pending(self, pending, handed_out, n_features):
-        """Points that are pending, in the user's units."""
-        if pending is None:
+        """Points that are pending, in the user's units; None without any."""
+        if pending is None or (np.ndim(pending) > 0 and len(pending) == 0):
             return handed_out
-        pending = as_rows(by_name(pending, self.bounds, "pending"), n_features)
-        if isinstance(pending, np.ndarray) and not pending.size:
-            return handed_out
-        points = finite_array(pending, "pending")
-        self._check_features(pending, points, "pending", n_features)
+        points = self._points(pending, "pending", n_features)
         return points if handed_out is None else np.vstack([handed_out, points])
 
     def _as_told(self, points, told_as):
         """Proposals as what they are told as, or as ``set_output`` says."""
-        wanted = getattr(self, "_sklearn_output_config", _NOTHING).get("transform")
+        wanted = self.__dict__.get("_sklearn_output_config", _NOTHING).get("transform")
         if wanted is None:
             wanted = self._library if told_as is None else library_of(told_as)
         if wanted is None or wanted == "default":
@@ -782,7 +865,14 @@ class BaseQuerier(BaseEstimator):
     def _restricts(self, fixed, box):
         """Whether not all of the unit cube, or of a pool, may be proposed."""
         stated = self.constraints is not None or self.max_step is not None or bool(fixed)
-        return stated or (hasattr(box, "is_discrete") and box.is_discrete.any())
+        return stated or box.has_discrete
+
+    def _check_region(self, n_features, names):
+        """Raise if what restricts proposals is not about so many features."""
+        if self.constraints is not None:
+            Constraints(self.constraints, n_features)
+        if self.max_step is not None:
+            largest_step(self.max_step, names, n_features)
 
     def _offer(self, data, history, pending, names, fixed):
         """What may be proposed where not everything may, see :class:`Offer`."""
@@ -877,20 +967,23 @@ class BaseQuerier(BaseEstimator):
             point = moved_nearby(point, history)
         if history.failed is not None and not history.is_free(point[None])[0]:
             point = unrepeated(point, history)
+        if len(history.X) > history.n_observed and not history.is_apart(point[None])[0]:
+            point = unrepeated(point, history)
         return point
 
     def _nearby(self, history):
         """Where alone may be proposed, None for anywhere; see ``max_violations``."""
         return None
 
-    def _queries_left(self, budget, told, n_queries):
+    def _queries_left(self, budget, told, n_queries, pending=0):
         """Queries left, this one included; None if nobody stated a budget."""
         stated = self.budget if budget is None else budget
         if stated is None:
             return None
-        left = whole(stated, "budget") - (told if budget is None else 0)
+        left = whole(stated, "budget") - (told + pending if budget is None else 0)
         if left < n_queries:
             spent = f"{told} of budget={self.budget} are told"
+            spent += f" and {pending} pending" if pending else ""
             remedy = (
                 "To go on, raise the budget with set_params(budget=...), or pass the number of "
                 "queries left as query(budget=...)."
@@ -1033,7 +1126,8 @@ class BaseQuerier(BaseEstimator):
     def __getstate__(self):
         # A copy: what is popped is the pickle's, not the querier's, which others may be using.
         state = dict(super().__getstate__())
-        state.pop("_cache", None)
+        for name in "_cache", "_open_log":
+            state.pop(name, None)
         return state
 
     def __sklearn_is_fitted__(self):
@@ -1089,6 +1183,11 @@ def _measured(x, y, z, has_z):
             )
         y = np.full(len(finite_array(x, "x")), np.nan)
     return observations(x, y, z, "x", has_z)
+
+
+def _as_bound(bound):
+    """``lipschitz`` as a bound, where slopes alone are stated."""
+    return bound if isinstance(bound, LipschitzBound) else LipschitzBound(bound)
 
 
 def _rows_told(index, n):
@@ -1148,6 +1247,9 @@ class SafeQuerierMixin:
         most = getattr(self, "max_violations", None)
         if most is not None:
             whole(most, "max_violations", min_val=0)
+        bound = getattr(self, "lipschitz", None)
+        if bound is not None:
+            _as_bound(bound)
 
     def _restricts(self, fixed, box):
         return getattr(self, "lipschitz", None) is not None or super()._restricts(fixed, box)
@@ -1156,12 +1258,10 @@ class SafeQuerierMixin:
         bound = getattr(self, "lipschitz", None)
         if bound is None:
             return None
-        if not isinstance(bound, LipschitzBound):
-            bound = LipschitzBound(bound)
         X, _, z, status = data
         if status is not None and not (status == OK).all():
             X, z = X[status == OK], z[status == OK]
-        return bound.certified(X, z, self.safety_threshold, self.safe_when)
+        return _as_bound(bound).certified(X, z, self.safety_threshold, self.safe_when)
 
     def _nearby(self, history):
         most = getattr(self, "max_violations", None)

@@ -14,6 +14,7 @@ from .._typing import (
     Scale,
     Scales,
     Sides,
+    StrPath,
     Surrogate,
     Thresholds,
 )
@@ -31,6 +32,7 @@ from ..acquisition import (
     variance_reduction,
 )
 from ..exceptions import NoSafeCandidateError
+from ..log import CampaignLog
 from ..surrogates import SURROGATES, as_surrogate
 from ..threads import one_thread
 from .base import SafeQuerierMixin
@@ -344,6 +346,9 @@ class GPQuerier(_ModelQuerier):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
 
     Attributes
     ----------
@@ -397,6 +402,7 @@ class GPQuerier(_ModelQuerier):
         y_scale: Scale = 1.0,
         constraints: Any = None,
         max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -406,6 +412,7 @@ class GPQuerier(_ModelQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            log=log,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition
@@ -494,6 +501,9 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
     lipschitz : float, array-like of shape (n_features,), or LipschitzBound, default=None
         How much a safety measurement changes at most for each unit of each feature; an
         assumption. Only what it guarantees to be safe is proposed, see
@@ -564,6 +574,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         max_violations: int | None = None,
         constraints: Any = None,
         max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
         lipschitz: Any = None,
     ) -> None:
         super().__init__(
@@ -574,6 +585,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            log=log,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition

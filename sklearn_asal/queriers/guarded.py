@@ -12,7 +12,6 @@ from .._typing import FloatArray
 from ..exceptions import NoSafeCandidateError, SafetyWarning, warn_user
 from ..settings import numpy_defaults
 from ..threads import one_thread
-from ..validation import as_rows, finite_array
 from .guard import Calibration, SafetyGuard, calibrated
 
 
@@ -225,9 +224,7 @@ class CampaignGuard:
         campaign, data = querier._data(None, None, None, "guard_")
         n_features = data[0].shape[1]
         querier._check_setup(n_features)
-        x = as_rows(x, n_features)
-        x_ = finite_array(x, "x")
-        querier._check_features(x, x_, "x", n_features)
+        x_ = querier._points(x, "x", n_features)
         history = querier._history(campaign, data)
         with one_thread(), history.cache.lock:
             limits = querier._margin_models(history)

@@ -20,6 +20,8 @@ SAME = 1e-6
 _ROUNDING = 1e-9
 # How far a proposal that would repeat an experiment is moved at first.
 _STEP = 0.02
+# Points that are no farther from one that is pending, along any axis, teach nothing.
+_APART = 1e-3
 
 
 # How often this process has been forked off: a copied lock may be held by a thread that the copy
@@ -56,7 +58,7 @@ class Cache:
     models : dict of str to tuple (key, surrogate)
         Models that are extended observation by observation.
     candidates : Candidates or None
-        Those of the last query with a pool.
+        Those of the last query with a pool, or where not everything may be proposed.
     feasible : Known or None
         What is worked out of constraints.
     probed : Probed or None
@@ -233,9 +235,24 @@ class History:
             history = history.with_pending(point)
         return history
 
+    def is_apart(self, points):
+        """Which points are not near to one that is pending.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        bool ndarray of shape (n,)
+        """
+        if len(self.X) == self.n_observed:
+            return np.ones(len(points), dtype=bool)
+        return cKDTree(self.pending).query(points, p=np.inf)[0] > _APART
+
     def is_repeated(self, point, reach=SAME):
-        """Whether a point is pending already, or measured with an outcome that has no noise, or
-        near to a run that failed.
+        """Whether a point is measured with an outcome that has no noise, or is near to one that is
+        pending or to a run that failed.
 
         Only replicates show noise: measurements at equal inputs with other outcomes.
 
@@ -243,13 +260,16 @@ class History:
         ----------
         point : ndarray of shape (n_features,)
         reach : float, default=1e-6
-            Points that are no farther apart, along any axis, are the same.
+            Points that are no farther apart, along any axis, are the same; 1e-3 of points that are
+            pending.
 
         Returns
         -------
         bool
         """
         if self.failed is not None and not self.is_free(point[None])[0]:
+            return True
+        if len(self.X) > self.n_observed and not self.is_apart(point[None])[0]:
             return True
         apart = self.X[:, 0] - point[0]
         if np.minimum.reduce(np.abs(apart, out=apart)) > reach:  # the usual, quickly

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._typing import FloatArray, Sides, Thresholds
 from ..limits import boolean_limits, distances_to_limits
 from ..validation import finite_array
 
@@ -23,6 +25,11 @@ class LipschitzBound:
         Positive.
     noise : float or array-like of shape (n_limits,), default=0.0
         What a measurement differs from the true value at most, in the units of ``z``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A slope that is not positive and finite, or a noise that is negative.
 
     Notes
     -----
@@ -46,7 +53,19 @@ class LipschitzBound:
     slope: Any
     noise: Any = 0.0
 
-    def certified(self, X, z, threshold, when):
+    def __post_init__(self) -> None:
+        slope, noise = _numbers(self.slope, "slope"), _numbers(self.noise, "noise")
+        if not (slope > 0).all():
+            raise ValueError("the slope of lipschitz must be positive for each feature.")
+        if not (noise >= 0).all():
+            raise ValueError("the noise of lipschitz must not be negative.")
+        # As plain numbers, so that equal bounds are equal.
+        object.__setattr__(self, "slope", _plain(slope))
+        object.__setattr__(self, "noise", _plain(noise))
+
+    def certified(
+        self, X: FloatArray, z: NDArray[Any], threshold: Thresholds, when: Sides
+    ) -> "Certified":
         """What the bound guarantees, given observations.
 
         Parameters
@@ -64,8 +83,8 @@ class LipschitzBound:
 
         Raises
         ------
-        ValueError, TypeError
-            The bound is not of positive numbers, or of the wrong shape, or of booleans.
+        ValueError
+            The bound is of the wrong shape, or ``z`` of booleans.
         """
         if boolean_limits(z).any():
             raise ValueError(
@@ -74,21 +93,31 @@ class LipschitzBound:
             )
         distance = distances_to_limits(z, threshold, when)
         shape = distance.shape[1], X.shape[1]
-        slope = _shaped(self.slope, "the slope of lipschitz", shape)
-        if not (slope > 0).all():
-            raise ValueError("the slope of lipschitz must be positive for each feature.")
-        noise = _shaped(self.noise, "the noise of lipschitz", shape[:1])
-        if not (noise >= 0).all():
-            raise ValueError("the noise of lipschitz must not be negative.")
+        slope = _shaped(self.slope, "slope", "(n_features,) or (n_limits, n_features)", shape)
+        noise = _shaped(self.noise, "noise", "(n_limits,)", shape[:1])
         return Certified(X, distance - noise, slope)
 
 
-def _shaped(values, name, shape):
-    values = finite_array([values] if np.ndim(values) == 0 else values, name, ndim=1)
+def _numbers(values, name):
+    name = f"the {name} of lipschitz"
+    return finite_array([values] if np.ndim(values) == 0 else values, name, ndim=1)
+
+
+def _plain(array):
+    """One number as a float, others as nested tuples."""
+    if array.shape == (1,):
+        return float(array[0])
+    return tuple(array.tolist()) if array.ndim == 1 else tuple(map(tuple, array.tolist()))
+
+
+def _shaped(values, name, allowed, shape):
     try:
-        return np.broadcast_to(values, shape)
+        return np.broadcast_to(np.array(values), shape)
     except ValueError:
-        raise ValueError(f"{name} has shape {values.shape}, which does not fit {shape}.") from None
+        raise ValueError(
+            f"the {name} of lipschitz has shape {np.shape(values)}; one number, or shape "
+            f"{allowed}, is needed. Here that is {shape}."
+        ) from None
 
 
 class Certified:
@@ -109,8 +138,7 @@ class Certified:
     """
 
     def __init__(self, X, spare, slope):
-        order = np.lexsort((*spare.T, *X.T))  # nothing depends on that of the observations
-        self._X, self._spare, self._slope = X[order], spare[order], slope
+        self._X, self._spare, self._slope = X, spare, slope
         if not (self._spare >= 0).any(axis=0).all():
             raise ValueError(
                 "lipschitz: no measurement is farther on the safe side of a limit than the noise, "
@@ -139,13 +167,15 @@ class Certified:
                 enough[part] &= (left >= fall).any(axis=1)
         return enough
 
-    def draw(self, n, rng):
+    def draw(self, n, rng, rank):
         """Random points about measurements, most of which are guaranteed to be safe.
 
         Parameters
         ----------
         n : int
         rng : numpy.random.Generator
+        rank : ndarray of int of shape (n_features,)
+            Of the features, so that their order is of no consequence.
 
         Returns
         -------
@@ -156,9 +186,12 @@ class Certified:
         if not some.any():
             return self._X[:0]
         X, spare = self._X[some], self._spare[some]
+        order = np.lexsort((*spare.T, *X[:, np.argsort(rank)].T))
+        X, spare = X[order], spare[order]
         i = rng.integers(len(X), size=n)
         reach = (spare[i][:, :, None] / self._slope).min(axis=1)
         # Uniform in the ball of the sum of absolute values.
         parts = rng.exponential(size=(n, X.shape[1] + 1))
         parts = parts[:, :-1] / parts.sum(axis=1, keepdims=True)
-        return X[i] + rng.choice([-1.0, 1.0], size=parts.shape) * parts * reach
+        parts *= rng.choice([-1.0, 1.0], size=parts.shape)
+        return X[i] + parts[:, rank] * reach

@@ -33,6 +33,9 @@ class RandomQuerier(BaseQuerier):
         The largest change of each feature from the observation told last, or from one of
         ``n_queries`` to the next, in the user's units. A dict is by name or position; features
         that it leaves out may change at will.
+    log : str, path-like or CampaignLog, default=None
+        File that the campaign is written to, as JSON lines, so that it can be gone on with; see
+        :meth:`resume`.
 
     Attributes
     ----------

@@ -1,24 +1,15 @@
 """Where alone a query may propose: what bounds, constraints, steps and slopes leave."""
 
-import itertools
-
 import numpy as np
 
 from ..constraints import Constraints
 from ..exceptions import PoolExhaustedError
-from ..polytope import Polytope
-from ..pool import CandidatePool, Candidates, sobol
-from ..space import Space, by_feature
+from ..space import by_feature
+from .drawing import Drawing
 
-# Points that are drawn from all over the region, and as many near to observations; fewer where
-# a function is asked about each.
-_DRAWN, _FEW_DRAWN = 2048, 512
-# Points that stand for the whole region.
-_N_REFERENCE = 512
-# Fewer points that satisfy all conditions, and others are drawn, so often at most.
-_ENOUGH, _ROUNDS = 256, 12
-# So many points of discrete features are listed.
-_LISTED = 20_000
+# What a value may be beyond a limit, relative to its size, by rounding: one that is drawn, and one
+# of a row, as of float32.
+_DRAWN_BEYOND, _ROW_BEYOND = 1e-12, 2.0**-23
 
 
 class Known:
@@ -33,8 +24,10 @@ class Known:
     Attributes
     ----------
     constraints : Constraints or None
-    reference : ndarray of shape (n, n_features) or None
+    reference : tuple (rank of the features, ndarray of shape (n, n_features)) or None
         Points all over what they leave, in the unit cube.
+    polytope : tuple (key, Polytope) or None
+        The last one.
     allowed : tuple (ndarray, bool ndarray) or None
         The rows of the last pool, and which of its rows satisfy them.
     """
@@ -43,7 +36,7 @@ class Known:
         # The objects themselves, so that their identity stays theirs.
         self._key = stated, *(stated if isinstance(stated, (list, tuple)) else ()), box
         self.constraints = None if stated is None else Constraints(stated, len(box.lower))
-        self.reference = self.allowed = None
+        self.reference = self.polytope = self.allowed = None
 
     def is_of(self, stated, box):
         """Whether it is about the same objects."""
@@ -89,7 +82,9 @@ class Offer:
             return rows.only(region.rows(rows))
         # Others than those of the querier's own generator.
         rng = np.random.default_rng([seed, history.n_points, 1])
-        return region.draw(history, self._measured, self._weights, rng)
+        drawn = Drawing(region, history, rng).candidates(self._measured, self._weights)
+        history.cache.candidates = drawn  # for ``_prepare``, which needs the reference set
+        return drawn
 
     def after(self, x):
         """The same after one more proposal.
@@ -140,34 +135,41 @@ class Region:
     ----------
     box : Box
     known : Known
-    lower, upper : ndarray of shape (n_features,) or None
-        Narrower limits in the unit cube, such as one step allows; None for none.
+    low, high : ndarray of shape (n_features,) or None
+        Narrower limits, such as one step allows; None for those of the box.
     fixed : dict of int to float
         Features at one value, in the user's units.
     certified : Certified or None
         What slopes that are known guarantee to be safe.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (n_features,)
+        The limits in the unit cube.
+    is_free : bool ndarray of shape (n_features,)
+        Which features are not fixed.
+    stated : str
+        What leaves no more than the region, in words.
     """
 
-    def __init__(self, box, known, lower=None, upper=None, fixed=None, certified=None):
-        D = len(box.lower)
+    def __init__(self, box, known, low=None, high=None, fixed=None, certified=None):
         self.box, self.known, self.certified = box, known, certified
-        self.constraints = known.constraints
-        self.lower = np.zeros(D) if lower is None else lower.copy()
-        self.upper = np.ones(D) if upper is None else upper.copy()
-        self.fixed = {} if fixed is None else fixed
-        self._names = [
-            name
-            for name, there in (
-                ("constraints", self.constraints is not None),
-                ("max_step", lower is not None),
-                ("fixed", bool(self.fixed)),
-                ("lipschitz", certified is not None),
-            )
-            if there
-        ]
-        for j, value in self.fixed.items():
-            row = np.where(np.arange(D) == j, value, box.lower)
-            self.lower[j] = self.upper[j] = box.to_unit(row[None])[0, j]
+        self.constraints, self.fixed = known.constraints, {} if fixed is None else fixed
+        self.low, self.high = (box.lower, box.upper) if low is None else (low, high)
+        self.is_free = np.ones(len(self.low), dtype=bool)
+        if self.fixed:
+            at = list(self.fixed)
+            self.low, self.high = self.low.copy(), self.high.copy()
+            self.low[at] = self.high[at] = list(self.fixed.values())
+            self.is_free[at] = False
+        self.lower, self.upper = box.to_unit(np.array([self.low, self.high]))
+        parts = (
+            ("constraints", self.constraints is not None),
+            ("max_step", low is not None),
+            ("fixed", bool(self.fixed)),
+            ("lipschitz", certified is not None),
+        )
+        self.stated = " and ".join(name for name, there in parts if there) or "bounds"
 
     @classmethod
     def of(cls, box, known, last, max_step=None, fixed=None, certified=None):
@@ -189,8 +191,12 @@ class Region:
         Raises
         ------
         ValueError
-            The last point lies farther outside the bounds than one step, or the region is empty.
+            The last point lies farther outside the bounds than one step, or a feature is fixed at
+            a value that it cannot have.
         """
+        fixed = {} if fixed is None else fixed
+        for j, value in fixed.items():
+            _check_fixed(box, j, value)
         if max_step is None:
             return cls(box, known, fixed=fixed, certified=certified)
         low, high = np.maximum(last - max_step, box.lower), np.minimum(last + max_step, box.upper)
@@ -201,13 +207,15 @@ class Region:
                 f"step of {max_step[j]:g} outside its bounds. Measure a point inside, or raise "
                 "max_step."
             )
-        for j, value in ({} if fixed is None else fixed).items():
-            if not low[j] <= value <= high[j]:
+        for j, value in fixed.items():
+            slack = _ROW_BEYOND * abs(value)
+            if not low[j] - slack <= value <= high[j] + slack:
                 raise ValueError(
                     f"fixed: {value:g} in feature {j} is more than one step of {max_step[j]:g} "
-                    f"from the last point, which has {last[j]:g}."
+                    f"from the last point, which has {last[j]:g}. Leave a feature that you do not "
+                    "set out of max_step, a dict then, or raise it."
                 )
-        return cls(box, known, *box.to_unit(np.array([low, high])), fixed, certified)
+        return cls(box, known, low, high, fixed, certified)
 
     def holds(self, X, strict=False):
         """Which points lie in the region.
@@ -223,16 +231,17 @@ class Region:
         -------
         bool ndarray of shape (n,)
         """
-        enough = self._within(X)
+        enough = self._within(X, strict)
         if self.constraints is not None:
             enough[enough] = self.constraints.holds(X[enough], strict)
         return enough
 
-    def _within(self, X):
+    def _within(self, X, strict=False):
         """Which points satisfy all but the constraints."""
-        points, slack = self.box.to_unit(X), 1e-9
-        enough = ((points >= self.lower - slack) & (points <= self.upper + slack)).all(axis=1)
-        if isinstance(self.box, Space):
+        slack = np.maximum(np.abs(self.low), np.abs(self.high))
+        slack *= _DRAWN_BEYOND if strict else _ROW_BEYOND
+        enough = ((X >= self.low - slack) & (X <= self.high + slack)).all(axis=1)
+        if self.box.has_discrete:
             enough &= self.box.holds(X)
         if self.certified is not None:
             enough[enough] = self.certified.holds(X[enough])
@@ -265,183 +274,19 @@ class Region:
         positions = positions[self._within(candidates.raw(positions))]
         if not len(positions):
             raise PoolExhaustedError(
-                f"no row of the pool that is left satisfies {self._stated()}. Pass other rows, or "
+                f"no row of the pool that is left satisfies {self.stated}. Pass other rows, or "
                 "relax what is stated."
             )
         return positions
 
-    def draw(self, history, measured, weights, rng):
-        """Points of the region to choose from.
 
-        Parameters
-        ----------
-        history : History
-        measured : ndarray of shape (n, n_features)
-            Points that are not to be repeated if features are discrete, in the user's units.
-        weights : ndarray of shape (n_features,) or None
-            See :class:`Candidates`.
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        Candidates
-
-        Raises
-        ------
-        ValueError
-            There is none.
-        PoolExhaustedError
-            All are measured.
-        """
-        X = self._listed()
-        if X is None:
-            found, polytope = [], self._polytope()
-            for _ in range(_ROUNDS):
-                found.append(self._drawn(history, polytope, rng))
-                if sum(map(len, found)) >= _ENOUGH:
-                    break
-            X = np.unique(np.vstack(found), axis=0)
-        else:
-            X = X[self.holds(X, strict=True)]
-        free = X[history.is_free(self.box.to_unit(X))] if len(X) else X
-        if not len(free):
-            raise ValueError(
-                f"no point inside bounds was found that satisfies {self._stated()}. Check each of "
-                "them, or pass a pool."
-            )
-        pool, reference = CandidatePool(free), self._reference()
-        candidates = Candidates(pool, self.box, measured, weights=weights, reference=reference)
-        if not candidates.n_available:
-            raise PoolExhaustedError(
-                f"all {len(free)} points that {self._stated()} allow are measured or proposed. "
-                "Stop here, or relax what is stated."
-            )
-        return candidates
-
-    def _reference(self):
-        """Points all over what constraints leave, the same each time."""
-        if self.known.reference is None:
-            self.known.reference = Region(self.box, self.known)._spread(_N_REFERENCE)
-        return self.known.reference
-
-    def _spread(self, n):
-        if self.constraints is None:
-            return self.box.to_unit(self.box.from_unit(sobol(n, len(self.lower))))
-        rng, polytope, found = np.random.default_rng(0), self._polytope(), []
-        for _ in range(_ROUNDS):
-            found.append(self._measurable(self._all_over(n, polytope, rng), rng))
-            if sum(map(len, found)) >= n:
-                break
-        return self.box.to_unit(np.vstack(found)[:n])
-
-    def _stated(self):
-        return " and ".join(self._names) or "bounds"
-
-    def _drawn(self, history, polytope, rng):
-        """Some points of the region, in the user's units."""
-        n = _FEW_DRAWN if self.constraints is not None and self.constraints.nonlinear else _DRAWN
-        points = self._all_over(n, polytope, rng, history.feature_rank)
-        near = [self._between(history, points, rng)]
-        if self.certified is not None:
-            near.append(self.box.to_unit(self.certified.draw(n, rng)))
-        if history.nearby is not None:
-            near.append(history.nearby.draw(n, rng, history.feature_rank))
-        points = np.vstack([points, *near])
-        return self._measurable(points, rng)
-
-    def _all_over(self, n, polytope, rng, rank=None):
-        if polytope is not None:
-            return polytope.draw(n, rng)
-        points = rng.random((n, len(self.lower)))
-        points = points if rank is None else points[:, rank]
-        return self.lower + points * (self.upper - self.lower)
-
-    def _between(self, history, points, rng):
-        """Points on the way from an observation in the region's convex part to each of others."""
-        X = history.observed.X.clip(0.0, 1.0)
-        inside = ((X >= self.lower) & (X <= self.upper)).all(axis=1)
-        if not inside.any():
-            return points[:0]
-        X = np.unique(X[inside], axis=0)  # in an order that does not depend on theirs
-        origin = X[rng.integers(len(X), size=len(points))]
-        return origin + rng.random((len(points), 1)) ** 2 * (points - origin)
-
-    def _measurable(self, points, rng):
-        """Points moved to values that features take, in the user's units; less all outside."""
-        X = self.box.from_unit(points)
-        for j, value in self.fixed.items():
-            X[:, j] = value
-        if self.constraints is not None:
-            X = self._balanced(X, rng)
-        return X[self.holds(X, strict=True)]
-
-    def _balanced(self, X, rng):
-        """Points for which an equation holds though features were moved to discrete values."""
-        equations = np.flatnonzero(self.constraints.is_equation)
-        if not isinstance(self.box, Space) or not len(equations):
-            return X
-        if len(equations) > 1:
-            return X  # what does not satisfy both is left out
-        row, value = self.constraints.A[equations[0]], self.constraints.low[equations[0]]
-        some = np.array([j for j in np.flatnonzero(row) if j not in self.fixed], dtype=int)
-        if not len(some):
-            return X
-        solved = some[rng.integers(len(some), size=len(X))]
-        at = np.arange(len(X)), solved
-        X[at] += (value - X @ row) / row[solved]
-        # Rounding aside, the feature is at one of its values, or the point is left out.
-        snapped = self.box.snapped(X)
-        close = np.abs(snapped - X) <= 1e-9 * self.box.width
-        return np.where(close, snapped, X)
-
-    def _polytope(self):
-        """The linear constraints in the unit cube, None without any."""
-        constraints = self.constraints
-        if constraints is None or not len(constraints.A):
-            return None
-        A, low, high = constraints.A, constraints.low, constraints.high
-        equation = constraints.is_equation
-        if isinstance(self.box, Space):
-            curved = (A[:, self.box.is_log] != 0).any(axis=1)
-            if (curved & equation).any():
-                raise ValueError(
-                    "constraints: an equation has a feature of a logarithmic scale, and no points "
-                    "that satisfy it can be drawn. Pass a pool of points, or state the bounds of "
-                    "the feature as a pair."
-                )
-            A, low, high, equation = (part[~curved] for part in (A, low, high, equation))
-            if not len(A):
-                return None
-        scaled = A * self.box.width
-        low, high = low - A @ self.box.lower, high - A @ self.box.lower
-        size = np.linalg.norm(scaled, axis=1)
-        size[size == 0] = 1.0
-        scaled, low, high = scaled / size[:, None], low / size, high / size
-        G, h = np.vstack([scaled, -scaled]), np.append(high, -low)
-        G, h = G[np.tile(~equation, 2)], h[np.tile(~equation, 2)]
-        G, h = G[h < np.inf], h[h < np.inf]
-        found = Polytope(self.lower, self.upper, G, h, scaled[equation], low[equation])
-        if found.is_empty:
-            raise ValueError(
-                f"no point inside bounds satisfies {self._stated()}. Check the signs and units of "
-                "the constraints."
-            )
-        if found.is_flat:
-            raise ValueError(
-                f"{self._stated()} leave a set without an inside. State an equation as one "
-                "LinearConstraint with lb == ub."
-            )
-        return found
-
-    def _listed(self):
-        """All points of discrete features, in the user's units; None where they are too many."""
-        box = self.box
-        if not isinstance(box, Space):
-            return None
-        free = [j for j in range(len(box.lower)) if j not in self.fixed]
-        if not box.is_discrete[free].all() or np.prod([box.n_values(j) for j in free]) > _LISTED:
-            return None
-        values = [
-            [self.fixed[j]] if j in self.fixed else box.values(j) for j in range(len(box.lower))
-        ]
-        return np.array(list(itertools.product(*values)), dtype=float)
+def _check_fixed(box, j, value):
+    if not box.lower[j] <= value <= box.upper[j]:
+        raise ValueError(
+            f"fixed: {value:g} in feature {j} is outside its bounds ({box.lower[j]:g}, "
+            f"{box.upper[j]:g}). State bounds that it keeps to."
+        )
+    row = box.lower.copy()
+    row[j] = value
+    if box.has_discrete and not box.holds(row[None])[0]:
+        raise ValueError(f"fixed: feature {j} is {box.kinds[j]}, which has no value {value:g}.")

@@ -15,7 +15,6 @@ from ..scaling import is_auto, moments
 from ..settings import numpy_defaults
 from ..space import box_of, by_name
 from ..threads import one_thread
-from ..validation import as_rows, finite_array
 from .base import BaseQuerier, measured
 
 
@@ -160,6 +159,7 @@ class ReportingQuerier(BaseQuerier):
         NotFittedError, BudgetExhaustedError, PoolExhaustedError, ValueError, TypeError
             See :meth:`BaseQuerier.query`.
         """
+        self._check_path(path, n_queries)
         answer, actions = self._query(
             X, y, z, budget, pool, n_queries, return_indices, fixed, pending
         )
@@ -169,7 +169,7 @@ class ReportingQuerier(BaseQuerier):
         points = parts[0]
         if return_report:
             parts = *parts, replace(self.assess(points, X, y, z), guard=actions)
-        return (*parts, self._way(points, n_queries, X, y, z)) if path else parts
+        return (*parts, self.approach(points, X, y, z)) if path else parts
 
     def _p_safe(self, points, X, y, z):
         return self.assess(points, X, y, z).p_safe
@@ -202,14 +202,11 @@ class ReportingQuerier(BaseQuerier):
         ValueError, TypeError
             Invalid data or parameters.
         """
-        x, X = by_name(x, self.bounds, "x"), by_name(X, self.bounds, "X")
+        X = by_name(X, self.bounds, "X")
         campaign, data = self._data(X, y, z, "assess(x, X, y)")
         n_features = data[0].shape[1]
         self._check_setup(n_features)
-        x = as_rows(x, n_features)
-        x_ = finite_array(x, "x")
-        self._check_features(x, x_, "x", n_features)
-        points = box_of(self.bounds, n_features).to_unit(x_)
+        points = box_of(self.bounds, n_features).to_unit(self._points(x, "x", n_features))
         history = self._history(campaign, data)
         with one_thread(), history.cache.lock:
             output, limits = self._models(history)

@@ -23,6 +23,7 @@ from sklearn_asal import (
     AmortizedSafeQuerier,
     CandidatePool,
     DataScaleWarning,
+    NoSafeCandidateError,
     PolicyFileError,
     PolicyNotFoundError,
     SafetyWarning,
@@ -514,6 +515,31 @@ def test_a_pool_without_safe_rows_is_warned_of():
     assert any(w.filename == __file__ for w in seen)
     p_safe = ReferenceEnsemble(X, z, 0.3, FILE_NOISES).probability_of_positive(pool)
     assert row == [p_safe.argmax()]
+
+
+def test_a_pool_without_safe_rows_may_be_an_error():
+    X, y, z = known(12)
+    z, pool = z - 1.5, np.random.default_rng(0).random((60, 2))
+    querier = AmortizedSafeQuerier(policy_file(True), safety_threshold=-10.0, on_no_safe="raise")
+    querier.fit(X, y, z).set_params(safety_threshold=0.0)
+    p_safe = ReferenceEnsemble(X, z, 0.3, FILE_NOISES).probability_of_positive(pool)
+    with pytest.raises(NoSafeCandidateError, match=r"safe means z >= 0\.0") as error:
+        querier.query(pool=pool)
+    np.testing.assert_allclose(error.value.candidate, pool[p_safe.argmax()])
+    np.testing.assert_allclose(
+        [error.value.probability, error.value.required], [p_safe.max(), 0.95]
+    )
+    # A proposal of its own has no probability; where it may not be anything, it is a row again.
+    assert querier.query().shape == (1, 2)
+    with pytest.raises(NoSafeCandidateError):
+        querier.query(fixed={0: 0.99})
+
+
+@pytest.mark.parametrize("value", ["ignore", None, True])
+def test_what_to_do_where_nothing_is_safe(value):
+    message = f"on_no_safe must be 'raise' or 'least_unsafe', got {value!r}"
+    with pytest.raises(ValueError, match=message):
+        AmortizedSafeQuerier(policy_file(True), on_no_safe=value).fit(X, Y, Z)
 
 
 def test_a_measured_row_is_not_taken_again():

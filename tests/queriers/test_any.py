@@ -353,6 +353,42 @@ def test_where_nothing_is_safe_the_safest_is_proposed():
     querier.set_params(gamma=1.0).query()
 
 
+def test_where_nothing_is_safe_an_error_may_be_raised():
+    """What would be proposed with a warning is in the error, in the user's units."""
+    z = Z - 1.1
+    bounds = [(-2.0, 3.0), (10.0, 30.0)]
+    raw = [-2, 10] + np.array([5, 20]) * X
+    params = {"bounds": bounds, "safety_threshold": 300.0, "safe_when": "below"}
+    querier = AmortizedSafeQuerier(**params)
+    for options in ({}, {"pool": [-2, 10] + np.array([5, 20]) * POOL}, {"fixed": {0: 1.0}}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SafetyWarning)
+            expected = querier.query(raw, Y, 300 - z, **options)
+            report = querier.assess(expected, raw, Y, 300 - z)
+        strict = clone(querier).set_params(on_no_safe="raise")
+        with (
+            pytest.warns(SafetyWarning, match="none of the 5 observations"),
+            pytest.raises(NoSafeCandidateError, match=r"safe means z <= 300\.0") as error,
+        ):
+            strict.query(raw, Y, 300 - z, **options)
+        np.testing.assert_allclose([error.value.candidate], expected, atol=1e-9)
+        assert error.value.probability == pytest.approx(report.p_safe[0], abs=1e-4)
+        assert error.value.required == pytest.approx(1 - 6 * 0.02)
+    # Nothing changes where something is safe.
+    first = AmortizedSafeQuerier().fit(X, Y, Z)
+    second = AmortizedSafeQuerier(on_no_safe="raise").fit(X, Y, Z)
+    np.testing.assert_array_equal(second.query(n_queries=3), first.query(n_queries=3))
+    # What was told is kept, and the campaign goes on.
+    with pytest.warns(SafetyWarning, match="none of the"):
+        second.fit(X, Y, z)
+    with pytest.raises(NoSafeCandidateError):
+        second.query()
+    with pytest.raises(NoSafeCandidateError):
+        second.ask()
+    assert len(second.pending_) == 0
+    assert second.set_params(on_no_safe="least_unsafe").query().shape == (1, 2)
+
+
 def test_what_is_safe_is_found_in_many_dimensions():
     """Uniform points miss it altogether."""
     rng = np.random.default_rng(0)

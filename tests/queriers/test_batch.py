@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sklearn_asal import AmortizedQuerier, AmortizedSafeQuerier, DataScaleWarning, SafetyWarning
+from sklearn_asal import (
+    AmortizedQuerier,
+    AmortizedSafeQuerier,
+    DataScaleWarning,
+    Grid,
+    Log,
+    NoSafeCandidateError,
+    SafetyWarning,
+)
 
 from ..common import policy_file
 
@@ -134,3 +142,33 @@ def test_repeated_experiments_are_moved_in_every_campaign(safe, monkeypatch):
     assert moved.tolist() == [True, False, False, True]
     for point, (X, _) in zip(points[moved], np.array(campaigns, dtype=object)[moved], strict=True):
         assert np.abs(np.array(X) - point).max(axis=1).min() > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_asal.exceptions.SafetyWarning")
+def test_where_nothing_is_safe_an_error_may_be_raised():
+    querier = AmortizedSafeQuerier(on_no_safe="raise")
+    campaigns = histories([3, 4])
+    expected = AmortizedSafeQuerier().propose_many([(X, Y, Z), (X, Y, Z)])
+    np.testing.assert_allclose(querier.propose_many([(X, Y, Z), (X, Y, Z)]), expected, atol=1e-5)
+    with pytest.raises(NoSafeCandidateError):
+        querier.propose_many([(X, Y, Z), (*campaigns[1][:2], np.full(4, -1.0))])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("policy", [policy_file(True), "auto"])
+def test_kinds_of_features_and_steps(policy):
+    """One query after another, where not everything may be proposed."""
+    campaigns = histories([3, 4, 9])
+    bounds = [(0, 1), Grid([0.0, 0.25, 0.5, 1.0])]
+    for params in ({"bounds": bounds}, {"max_step": 0.1}, {"lipschitz": 50.0}):
+        querier = AmortizedSafeQuerier(policy, **params)
+        loop = [querier.query(*part, budget=4) for part in campaigns]
+        np.testing.assert_array_equal(querier.propose_many(campaigns, 4), np.vstack(loop))
+    with pytest.raises(ValueError, match=r"campaign 1: .*max_step"):
+        AmortizedSafeQuerier(policy, max_step=0.1).propose_many(
+            [campaigns[0], (campaigns[1][0] + 3, *campaigns[1][1:])]
+        )
+    # Scales alone leave everything to be proposed, in batches.
+    querier = AmortizedSafeQuerier(policy, bounds=[Log(0.01, 10), (0, 1)])
+    loop = [querier.query(*part, budget=4) for part in campaigns]
+    np.testing.assert_allclose(querier.propose_many(campaigns, 4), np.vstack(loop), rtol=1e-4)

@@ -356,9 +356,12 @@ def test_dataframes(make):
     querier = make(bounds=BOUNDS).fit(frame, pd.Series(y), pd.DataFrame({"pitch": z}))
     assert list(querier.feature_names_in_) == ["mach", "alpha"]
     point = querier.query()
-    assert type(point) is np.ndarray
+    assert type(point) is pd.DataFrame
+    assert list(point.columns) == ["mach", "alpha"]
     np.testing.assert_array_equal(point, make(bounds=BOUNDS).fit(X, y, z).query())
+    querier.tell(point.to_numpy(), 0.0, 0.5)
     querier.tell(point, 0.0, 0.5)
+    np.testing.assert_array_equal(querier.X_[-2:], np.vstack([point, point]))
     querier.tell(frame.iloc[0], 0.0, 0.5)
     querier.tell(frame.iloc[:2], [0.0, 0.1], [0.5, 0.4])
     np.testing.assert_array_equal(querier.X_[-3:], X[[0, 0, 1]])

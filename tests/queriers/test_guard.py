@@ -12,7 +12,13 @@ from scipy.stats import t as student
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sklearn_asal import AmortizedSafeQuerier, GPSafeQuerier, SafetyGuard, SafetyWarning
+from sklearn_asal import (
+    AmortizedSafeQuerier,
+    GPSafeQuerier,
+    NoSafeCandidateError,
+    SafetyGuard,
+    SafetyWarning,
+)
 from sklearn_asal.datasets import simionescu
 from sklearn_asal.surrogates import AmortizedGP
 
@@ -174,6 +180,51 @@ def test_where_nothing_passes_the_safest_is_proposed():
     assert action.reached >= action.given
     assert "this is the safest" in action.reason
     assert np.abs(querier.X_ - point).max(axis=1).min() > 0
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_where_nothing_passes_an_error_may_be_raised(pooled):
+    """With the point that would be proposed, and its probability by the guard's model."""
+    X, y, _ = known(12)
+    z = np.where(np.arange(12) % 2, -1.0, 0.02)
+    pool = to_raw(np.random.default_rng(1).random((50, 2))) if pooled else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SafetyWarning)
+        point, report = guarded().query(X, y, z, pool=pool, return_report=True)
+    (action,) = report.guard
+    strict = guarded(on_no_safe="raise", gamma=1.0)
+    with pytest.raises(NoSafeCandidateError, match=r"safe means z >= 0\.0") as error:
+        strict.query(X, y, z, pool=pool)
+    (model,) = AmortizedSafeQuerier(bounds=BOUNDS).fit(X, y, z)._models(history(X, y, z))[1]
+    expected = student.cdf([action.reached, action.required], model.dof_)
+    if not pooled:
+        np.testing.assert_allclose([error.value.candidate], point, rtol=0, atol=1e-9)
+        np.testing.assert_allclose([error.value.probability, error.value.required], expected)
+    assert error.value.probability < error.value.required
+    # Where the proposal passes, or can be pulled back, there is nothing to raise.
+    data = known(12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SafetyWarning)
+        expected = guarded().query(*data, n_queries=3)
+        found = guarded(on_no_safe="raise").query(*data, n_queries=3)
+    np.testing.assert_array_equal(found, expected)
+
+
+def history(X, y, z):
+    querier = AmortizedSafeQuerier(bounds=BOUNDS).fit(X, y, z)
+    return querier._history(True, (querier.X_, querier.y_, querier.z_, querier.status_))
+
+
+def test_guarded_models_raise_by_default():
+    X, y, _ = known(12)
+    z = np.where(np.arange(12) % 2, -1.0, 0.02)
+    params = dict(bounds=BOUNDS, guard=True, gamma=0.999)
+    with pytest.raises(NoSafeCandidateError):
+        GPSafeQuerier("ensemble", **params).query(X, y, z)
+    kept = GPSafeQuerier("ensemble", on_no_safe="least_unsafe", **params)
+    with pytest.warns(SafetyWarning, match="the guard found no point that is safe enough"):
+        report = kept.query(X, y, z, return_report=True)[1]
+    assert not report.guard[0].is_safe_enough
 
 
 def test_where_nothing_measured_is_safe_a_proposal_stays():

@@ -1,0 +1,75 @@
+"""A campaign's log as a table, for people."""
+
+import csv
+import sys
+
+from .file import CampaignLog
+
+
+def add_arguments(parser):
+    """Add the flags of the command ``log``.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    """
+    parser.add_argument("file", help="the log of a campaign, such as campaign.jsonl")
+    parser.add_argument("--csv", action="store_true", help="as CSV, for a spreadsheet")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments):
+    header, lines = table(CampaignLog(arguments.file).read())
+    if arguments.csv:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *lines])
+        return
+    cells = [header, *[[_short(cell) for cell in line] for line in lines]]
+    widths = [max(len(line[j]) for line in cells) for j in range(len(header))]
+    for line in cells:
+        padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def table(events):
+    """Measurements in the order in which they were told, then what is pending.
+
+    Parameters
+    ----------
+    events : list of dict
+        Of :meth:`CampaignLog.read`.
+
+    Returns
+    -------
+    header : list of str
+    lines : list of list
+        Of text and numbers; None where there is nothing.
+    """
+    first, n_features = events[0], len(events[0]["X"][0])
+    names = first["feature_names"] or [f"x{j}" for j in range(n_features)]
+    z = first["z"]
+    n_limits = 0 if z is None else len(z[0]) if isinstance(z[0], list) else 1
+    limits = first["limit_names"] or ["z"] if n_limits == 1 else []
+    limits = first["limit_names"] or limits or [f"z{j}" for j in range(n_limits)]
+    header = ["number", "time", "event", *names, "y", *limits, "status", "note"]
+    lines = []
+
+    def add(event, kind, x, y, z, status="ok", note=""):
+        each = [None] * n_limits if z is None else z if isinstance(z, list) else [z]
+        time = event["time"][:19].replace("T", " ")
+        lines.append([len(lines), time, kind, *x, y, *each, status, note])
+
+    for i, (x, y) in enumerate(zip(first["X"], first["y"], strict=True)):
+        add(first, "initial", x, y, None if z is None else z[i])
+    for event in events[1:]:
+        if event["event"] == "tell":
+            for i, x in enumerate(event["x"]):
+                z_i = None if event["z"] is None else event["z"][i]
+                status = "ok" if event["status"] is None else event["status"][i]
+                add(event, "told", x, event["y"][i], z_i, status, event.get("note") or "")
+    return header, lines
+
+
+def _short(cell):
+    if cell is None:
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
