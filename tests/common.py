@@ -93,10 +93,10 @@ QUERIERS = {
         **{"policy": policy_file(False), **params}
     ),
     "AmortizedSafeQuerier": lambda **params: AmortizedSafeQuerier(
-        **{"policy": policy_file(True), **params}
+        **{"policy": policy_file(True), "guard": False, **params}
     ),
     "AmortizedSafeQuerier, guarded": lambda **params: AmortizedSafeQuerier(
-        **{"policy": policy_file(True), "guard": True, **params}
+        **{"policy": policy_file(True), **params}
     ),
     "AmortizedQuerier, any": AmortizedQuerier,
     "AmortizedSafeQuerier, any": AmortizedSafeQuerier,

@@ -53,6 +53,11 @@ def shop(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
 
 
+def bare(policy, **params):
+    """A policy on its own."""
+    return AmortizedSafeQuerier(policy, guard=False, **params)
+
+
 def forward(safe, budget, X=X, y=Y, z=Z):
     """What the network of the training says to data at unit scale."""
     import torch
@@ -66,7 +71,7 @@ def forward(safe, budget, X=X, y=Y, z=Z):
 
 @pytest.mark.parametrize("budget", [1, 7, 40])
 def test_the_answer_is_the_network_s(budget):
-    safe = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z, budget=budget)
+    safe = bare(policy_file(True)).query(X, Y, Z, budget=budget)
     np.testing.assert_allclose(safe, forward(True, budget), rtol=0, atol=1e-6)
     plain = AmortizedQuerier(policy_file(False)).query(X, Y, budget=budget)
     np.testing.assert_allclose(plain, forward(False, budget), rtol=0, atol=1e-6)
@@ -76,7 +81,7 @@ def test_the_answer_is_the_network_s(budget):
 def test_raw_units_on_both_sides():
     bounds = np.array([(0.0, 6.0), (-5.0, 30.0)])
     low, width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
-    querier = AmortizedSafeQuerier(
+    querier = bare(
         policy_file(True),
         bounds=bounds,
         budget=7,
@@ -168,14 +173,14 @@ def test_long_campaigns_have_a_policy_of_their_own():
     # There is none for more, nor for safe campaigns.
     for querier, data in (
         (AmortizedQuerier("2d-long"), (X, Y)),
-        (AmortizedSafeQuerier("2d"), (X, Y, Z)),
+        (bare("2d"), (X, Y, Z)),
     ):
         with pytest.warns(DataScaleWarning, match="stretched over them. Policy 'any' needs no"):
             querier.query(*data, budget=101)
 
 
 def test_swapping_the_classes_changes_nothing_else():
-    for querier in AmortizedQuerier(policy_file(False)), AmortizedSafeQuerier(policy_file(True)):
+    for querier in AmortizedQuerier(policy_file(False)), bare(policy_file(True)):
         querier.fit(X, Y, Z).tell(X[0], Y[0], Z[0])
         assert querier.query().shape == (1, 2)
         np.testing.assert_array_equal(querier.z_, [*Z, Z[0]])
@@ -209,7 +214,7 @@ def test_ordinary_campaigns_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n in (1, 5, 10):  # few points around the centre, close in value
-            querier = AmortizedSafeQuerier(policy_file(True), budget=40)
+            querier = bare(policy_file(True), budget=40)
             querier.fit(rng.uniform(0.4, 0.6, (n, 2)), 0.5 + 0.01 * rng.random(n), rng.random(n))
             for _ in range(5):
                 querier.tell(querier.query(), rng.uniform(-4, 4), rng.uniform(-2, 4))
@@ -219,13 +224,11 @@ def test_safe_points_far_from_the_middle_are_a_warning():
     """Policies were trained on systems that are safe in the middle, and go there."""
     corner = np.array([[0.2, 0.2], [0.25, 0.5], [0.5, 0.5]])
     with pytest.warns(SafetyWarning, match="middle of bounds.*take policy 'any'"):
-        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
+        bare(policy_file(True)).fit(corner, [0, 1, 0], [1, 1, -1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        AmortizedSafeQuerier(policy_file(True)).fit(corner, [0, 1, 0], [1, -1, 1])
-        AmortizedSafeQuerier(policy_file(True), bounds=(-0.2, 0.7)).fit(
-            corner, [0, 1, 0], [1, 1, -1]
-        )
+        bare(policy_file(True)).fit(corner, [0, 1, 0], [1, -1, 1])
+        bare(policy_file(True), bounds=(-0.2, 0.7)).fit(corner, [0, 1, 0], [1, 1, -1])
 
 
 def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
@@ -243,7 +246,7 @@ def test_a_policy_for_regions_anywhere_needs_no_middle(tmp_path):
 
 def test_shipped_policies_by_their_names(shop):
     np.testing.assert_allclose(
-        AmortizedSafeQuerier("2d", budget=7).fit(X, Y, Z).query(),
+        bare("2d", budget=7).fit(X, Y, Z).query(),
         forward(True, 7),
         rtol=0,
         atol=1e-6,
@@ -251,7 +254,7 @@ def test_shipped_policies_by_their_names(shop):
     np.testing.assert_allclose(
         AmortizedQuerier("2d", budget=7).query(X, Y), forward(False, 7), rtol=0, atol=1e-6
     )
-    assert AmortizedSafeQuerier("3d").query(np.full((2, 3), 0.5), [0, 1], [0, 1]).shape == (1, 3)
+    assert bare("3d").query(np.full((2, 3), 0.5), [0, 1], [0, 1]).shape == (1, 3)
     with pytest.raises(PolicyNotFoundError, match="neither a shipped unconstrained policy nor a"):
         AmortizedQuerier("3d").fit(np.full((2, 3), 0.5), [0, 1])
 
@@ -259,8 +262,8 @@ def test_shipped_policies_by_their_names(shop):
 def test_a_policy_of_one_system_is_taken_by_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "weights_folder", lambda: tmp_path)
     (tmp_path / "safe-2d-rig.safetensors").write_bytes(Path(policy_file(True)).read_bytes())
-    expected = AmortizedSafeQuerier(policy_file(True)).query(X, Y, Z)
-    found = AmortizedSafeQuerier("2d-rig").fit(X, Y, Z).query()
+    expected = bare(policy_file(True)).query(X, Y, Z)
+    found = bare("2d-rig").fit(X, Y, Z).query()
     np.testing.assert_array_equal(found, expected)
 
 
@@ -278,7 +281,7 @@ def test_another_number_of_features_than_the_policy_s(shop):
     with pytest.raises(
         ValueError, match=r"3 features, but policy '2d' takes 2\. 'any' and '3d' fit\."
     ):
-        AmortizedSafeQuerier("2d").fit(three, [0, 1])
+        bare("2d").fit(three, [0, 1])
     with pytest.raises(ValueError, match=r"takes 2\. 'any' fits\."):
         AmortizedQuerier(policy_file(False)).query(three, [0, 1])
 
@@ -404,7 +407,7 @@ def row_of(pool, point, n_candidates, gamma, model, weights=1.0):
 @pytest.mark.parametrize("safe", [True, False])
 def test_of_the_rows_near_a_proposal_the_least_certain_is_taken(safe, n_candidates, n_features):
     """Of those that are safe enough."""
-    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    kind = bare if safe else AmortizedQuerier
     querier, taken = kind(policy_file(safe, n_features), n_candidates=n_candidates), []
     for seed in range(8):
         data, pool = (
@@ -430,7 +433,7 @@ def test_with_one_candidate_the_nearest_row_is_taken():
         data = known(9, seed=seed)
         for querier in (
             AmortizedQuerier(policy_file(False), n_candidates=1),
-            AmortizedSafeQuerier(policy_file(True), n_candidates=1, gamma=1),
+            bare(policy_file(True), n_candidates=1, gamma=1),
         ):
             away = np.linalg.norm(pool - querier.query(*data), axis=1)
             assert querier.query(*data, pool=pool, return_indices=True)[1] == [away.argmin()]
@@ -438,7 +441,7 @@ def test_with_one_candidate_the_nearest_row_is_taken():
 
 @pytest.mark.parametrize("gamma", [0.01, 0.05, 0.3, 0.9])
 def test_gamma_holds_as_long_as_there_are_rows(gamma):
-    querier = AmortizedSafeQuerier(policy_file(True), gamma=gamma)
+    querier = bare(policy_file(True), gamma=gamma)
     for seed in range(5):
         X, y, z = known(12, seed=seed)
         pool = np.random.default_rng(seed).random((3000, 2))
@@ -450,7 +453,7 @@ def test_gamma_holds_as_long_as_there_are_rows(gamma):
 
 
 def test_pending_rows_are_known_and_no_evidence_of_safety(monkeypatch):
-    querier, points = AmortizedSafeQuerier(policy_file(True, 3), gamma=0.2), []
+    querier, points = bare(policy_file(True, 3), gamma=0.2), []
     runtime = querier._load(3).runtime
     decide = runtime.decide
     monkeypatch.setattr(
@@ -491,7 +494,7 @@ def test_what_is_safe_is_found_before_the_warning(n):
         return 1 - np.square(x - 0.5).sum(axis=1) / (3 * 0.16**2)
 
     rows = np.random.default_rng(2).random((2100, 3))
-    querier = AmortizedSafeQuerier("3d", budget=20)
+    querier = bare("3d", budget=20)
     first = 0.5 + 0.05 * np.random.default_rng(3).standard_normal((5, 3))
     querier.fit(first, first.sum(axis=1) - 1.5, margin(first))
     with warnings.catch_warnings():
@@ -505,7 +508,7 @@ def test_a_pool_without_safe_rows_is_warned_of():
     """The safest of those that were looked at is taken."""
     X, y, z = known(12)
     z, rng = z - 1.5, np.random.default_rng(0)
-    querier = AmortizedSafeQuerier(policy_file(True), safety_threshold=-10.0).fit(X, y, z)
+    querier = bare(policy_file(True), safety_threshold=-10.0).fit(X, y, z)
     querier.set_params(safety_threshold=0.0)
     pool = rng.random((60, 2))
     with pytest.warns(
@@ -520,7 +523,7 @@ def test_a_pool_without_safe_rows_is_warned_of():
 def test_a_pool_without_safe_rows_may_be_an_error():
     X, y, z = known(12)
     z, pool = z - 1.5, np.random.default_rng(0).random((60, 2))
-    querier = AmortizedSafeQuerier(policy_file(True), safety_threshold=-10.0, on_no_safe="raise")
+    querier = bare(policy_file(True), safety_threshold=-10.0, on_no_safe="raise")
     querier.fit(X, y, z).set_params(safety_threshold=0.0)
     p_safe = ReferenceEnsemble(X, z, 0.3, FILE_NOISES).probability_of_positive(pool)
     with pytest.raises(NoSafeCandidateError, match=r"safe means z >= 0\.0") as error:
@@ -539,12 +542,12 @@ def test_a_pool_without_safe_rows_may_be_an_error():
 def test_what_to_do_where_nothing_is_safe(value):
     message = f"on_no_safe must be 'raise' or 'least_unsafe', got {value!r}"
     with pytest.raises(ValueError, match=message):
-        AmortizedSafeQuerier(policy_file(True), on_no_safe=value).fit(X, Y, Z)
+        bare(policy_file(True), on_no_safe=value).fit(X, Y, Z)
 
 
 def test_a_measured_row_is_not_taken_again():
     X, y, z = known(12)
-    querier = AmortizedSafeQuerier(policy_file(True), gamma=0.5).fit(X, y, z)
+    querier = bare(policy_file(True), gamma=0.5).fit(X, y, z)
     pool = np.vstack([X, np.random.default_rng(0).random((3, 2))])
     found = querier.query(pool=pool, n_queries=3, return_indices=True)[1]
     assert sorted(found) == [12, 13, 14]
@@ -552,7 +555,7 @@ def test_a_measured_row_is_not_taken_again():
 
 def test_a_large_pool_is_searched_far_and_wide():
     """Where a hundred rows are nearer to the proposal than any that is safe."""
-    querier = AmortizedSafeQuerier(policy_file(True), n_candidates=1)
+    querier = bare(policy_file(True), n_candidates=1)
     X, y, z = known(12)
     free = querier.query(X, y, z)[0]
     X, y, z = np.vstack([X, free]), np.append(y, -1.0), np.append(z, -1.0)
@@ -577,7 +580,7 @@ def test_rows_from_all_over_the_pool_may_be_taken():
     all_over = Candidates(pool, box, X).subsample(2048)
     spent = Candidates(pool, box, X).points[all_over]
     X, y, z = np.vstack([X, spent]), np.append(y, np.zeros(2048)), np.append(z, np.zeros(2048))
-    querier = AmortizedSafeQuerier(policy_file(True), gamma=1e-9)
+    querier = bare(policy_file(True), gamma=1e-9)
     with pytest.warns(SafetyWarning, match="the safest that was found"):
         point = querier.query(X, y, z, pool=pool, budget=5)
     assert not (spent == point).all(axis=1).any()
@@ -589,7 +592,7 @@ def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
     rng = np.random.default_rng(1)
     many, pool = rng.random((700, 2)), rng.random((2000, 2))
     margin = np.sin(5 * many[:, 0]) + many[:, 1] + 1
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy_file(safe), budget=20)
+    querier = (bare if safe else AmortizedQuerier)(policy_file(safe), budget=20)
     data = many, margin, margin
     near = querier.fit(*data).query(pool=pool)
     np.testing.assert_array_equal(near, querier.query(*data, pool=pool))
@@ -603,7 +606,7 @@ def test_of_many_observations_those_nearby_are_asked(safe, monkeypatch):
 def test_models_of_a_campaign_are_extended(safe, monkeypatch):
     """Neither for the same inputs nor for one more are they made anew, whatever the margins."""
     X, y, z = known(12)
-    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
+    kind = bare if safe else AmortizedQuerier
     querier = kind(policy_file(safe), **({"z_scale": "auto"} if safe else {"y_scale": "auto"}))
     querier.fit(X, y, z).query(pool=X + 0.01)
     monkeypatch.setattr("sklearn_asal.surrogates.factors.dtrtri", None)  # nothing works without
@@ -613,7 +616,7 @@ def test_models_of_a_campaign_are_extended(safe, monkeypatch):
 
 def test_policies_of_one_system_weigh_the_features():
     """By the lengthscales that they know; rows are compared where the function varies."""
-    querier = AmortizedSafeQuerier("7d-fluid", gamma=1, n_candidates=1)
+    querier = bare("7d-fluid", gamma=1, n_candidates=1)
     scale = querier._load(7).lengthscale
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0.4, 0.6, (10, 7)), 0.3 * rng.standard_normal(10)
@@ -629,7 +632,7 @@ def test_policies_of_one_system_weigh_the_features():
 def test_any_gamma_gets_an_answer(gamma):
     rng = np.random.default_rng(0)
     X, pool = rng.uniform(0.4, 0.6, (10, 7)), rng.random((50, 7))
-    querier = AmortizedSafeQuerier("7d-fluid", gamma=gamma)
+    querier = bare("7d-fluid", gamma=gamma)
     margin = 0.6 - np.square(X - 0.5).sum(axis=1)
     point = querier.query(X, X.sum(axis=1) - 3.5, margin, pool=pool)
     assert (pool == point).all(axis=1).any()
@@ -640,7 +643,7 @@ def test_any_gamma_gets_an_answer(gamma):
     [(0.0, ValueError), (1.5, ValueError), (np.nan, ValueError), ("high", TypeError)],
 )
 def test_bad_gamma(value, error):
-    querier = AmortizedSafeQuerier(policy_file(True), gamma=value)
+    querier = bare(policy_file(True), gamma=value)
     for call in querier.fit, querier.query:
         with pytest.raises(error, match="gamma"):
             call(X, Y, Z)
@@ -681,17 +684,17 @@ def test_rows_are_judged_by_what_the_policy_was_trained_on(prior, expected):
 def test_a_campaign_agrees_with_its_data_passed_at_once():
     rng = np.random.default_rng(0)
     inputs, (y, z) = rng.random((50, 2)), rng.standard_normal((2, 50))
-    querier = AmortizedSafeQuerier(policy_file(True)).fit(inputs[:5], y[:5], z[:5])
+    querier = bare(policy_file(True)).fit(inputs[:5], y[:5], z[:5])
     for n in range(5, 50):
         querier.query(n_queries=1 + n % 3)
         querier.query(inputs[:3], y[:3], z[:3])
         querier.tell(inputs[n], y[n], z[n])
-        fresh = AmortizedSafeQuerier(policy_file(True)).query(*(p[: n + 1] for p in (inputs, y, z)))
+        fresh = bare(policy_file(True)).query(*(p[: n + 1] for p in (inputs, y, z)))
         np.testing.assert_allclose(querier.query(), fresh, rtol=0, atol=1e-6)
 
 
 def test_tokens_follow_parameters_and_data():
-    querier = AmortizedSafeQuerier(policy_file(True)).fit(X, Y, Z)
+    querier = bare(policy_file(True)).fit(X, Y, Z)
     querier.query()
     for params in ({"y_loc": 0.5}, {"bounds": (0, 2)}, {"safety_threshold": 0.3}):
         querier.set_params(**params)
@@ -783,7 +786,7 @@ def test_nothing_remembered_is_stale(actions, seed):
 
 
 def test_tokens_are_ready_before_the_query(monkeypatch):
-    querier = AmortizedSafeQuerier(policy_file(True))
+    querier = bare(policy_file(True))
     runtime = querier._load(2).runtime
     compute, made = runtime.tokens, []
     monkeypatch.setattr(runtime, "tokens", lambda rows: made.append(len(rows[0])) or compute(rows))

@@ -66,7 +66,11 @@ def test_a_failed_assignment_loses_nothing():
 
 def test_readers_see_whole_records(monkeypatch):
     """Whatever a reader gets belongs together, while another thread tells."""
-    querier, stop, wrong = UniformQuerier(bounds=(0, 300)).fit([[0.0, 0.0]], [0.0], [0.0]), threading.Event(), []
+    querier, stop, wrong = (
+        UniformQuerier(bounds=(0, 300)).fit([[0.0, 0.0]], [0.0], [0.0]),
+        threading.Event(),
+        [],
+    )
 
     def read():
         while not stop.is_set():
