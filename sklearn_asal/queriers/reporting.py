@@ -10,12 +10,16 @@ from numpy.typing import ArrayLike
 from .._typing import FloatArray, IntArray
 from ..acquisition import Report, predicted, probability_of_feasibility
 from ..limits import boolean_limits, margin_scales
+from ..log import campaign as logging
 from ..pool import CandidatePool
 from ..scaling import is_auto, moments
 from ..settings import numpy_defaults
 from ..space import box_of, by_name
 from ..threads import one_thread
 from .base import BaseQuerier, measured
+
+# What a log says of a proposal.
+REPORTED = "y_mean", "y_std", "p_safe", "z_mean", "z_std"
 
 
 class ReportingQuerier(BaseQuerier):
@@ -168,7 +172,11 @@ class ReportingQuerier(BaseQuerier):
         parts = answer if return_indices else (answer,)
         points = parts[0]
         if return_report:
-            parts = *parts, replace(self.assess(points, X, y, z), guard=actions)
+            report = replace(self.assess(points, X, y, z), guard=actions)
+            parts = *parts, report
+            if X is None and self.log is not None:
+                facts = {name: getattr(report, name) for name in REPORTED}
+                logging.record(self, "report", safely=False, **facts)
         return (*parts, self.approach(points, X, y, z)) if path else parts
 
     def _p_safe(self, points, X, y, z):
