@@ -42,7 +42,8 @@ def names_of(rig):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_run(page, data_home, monkeypatch):
+def test_blocks_run(page, data_home, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # where logs go
     monkeypatch.setenv("SKLEARN_ASAL_DATA", str(data_home))
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
     assert blocks
