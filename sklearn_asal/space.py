@@ -180,24 +180,28 @@ def box_of(bounds: Any, n_features: int) -> Box:
     ValueError, TypeError
         See :class:`Box`; and names that are not text.
     """
-    if bounds is None:
-        return Box.of(None, n_features)
-    if isinstance(bounds, Mapping):
+    if bounds is None or type(bounds) is np.ndarray:
+        return Box.of(bounds, n_features)
+    if isinstance(bounds, (list, tuple)):
+        for one in bounds:
+            if isinstance(one, _KINDS):
+                break
+        else:  # the usual, quickly
+            return Box.of(bounds, n_features)
+    elif isinstance(bounds, _KINDS):
+        bounds = [bounds] * n_features
+    elif isinstance(bounds, Mapping):
         if not all(isinstance(name, str) for name in bounds):
             raise TypeError(f"bounds: names of features must be text, got {list(bounds)}.")
         if len(bounds) != n_features:
             raise ValueError(
-                f"bounds names {len(bounds)} features, {', '.join(map(str, bounds))}, but the "
-                f"inputs have {n_features}. Name each column of the inputs, in their order."
+                f"bounds names {len(bounds)} features, {', '.join(bounds)}, but the inputs have "
+                f"{n_features}. Name each column of the inputs, in their order."
             )
-        bounds = list(bounds.values())
-    if isinstance(bounds, _KINDS):
-        bounds = [bounds] * n_features
-    if not isinstance(bounds, (list, tuple)):
+        return box_of(list(bounds.values()), n_features)
+    else:
         return Box.of(bounds, n_features)
     kinds = tuple(one if isinstance(one, _KINDS) else None for one in bounds)
-    if kinds.count(None) == len(kinds):
-        return Box.of(bounds, n_features)
     both = zip(bounds, kinds, strict=True)
     limits = limits_of([one if kind is None else (kind.low, kind.high) for one, kind in both])
     return _space(limits.tobytes(), limits.shape, n_features, kinds)
@@ -394,7 +398,7 @@ def by_name(data: Any, bounds: Any, name: str) -> Any:
     ValueError
         Columns are missing, or have no bounds.
     """
-    if data is None or not isinstance(bounds, Mapping):
+    if data is None or type(data) is np.ndarray or not isinstance(bounds, Mapping):
         return data
     names, wanted = column_names(data), list(bounds)
     if names is None or names == wanted:

@@ -640,7 +640,8 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters.
         """
-        self._check_path(path, n_queries)
+        if path:
+            check_one(n_queries)
         answer = self._query(X, y, z, budget, pool, n_queries, return_indices, fixed, pending)[0]
         if not path:
             return answer
@@ -694,10 +695,6 @@ class BaseQuerier(BaseEstimator):
         """Probabilities to be safe, None without limits or models; for subclasses."""
         return None
 
-    def _check_path(self, path, n_queries):
-        if path and n_queries != 1:
-            raise ValueError("path=True is about one proposal; leave n_queries at 1.")
-
     def _query(self, X, y, z, budget, pool, n_queries, return_indices, fixed, pending):
         """The answer to a query, and what a guard did to each proposal."""
         n_queries = whole(n_queries, "n_queries", min_val=1)
@@ -708,7 +705,7 @@ class BaseQuerier(BaseEstimator):
                 "fixed must be a dict from features, by name or position, to their values, got "
                 f"{fixed!r}."
             )
-        told_as, X = X, by_name(X, self.bounds, "X")
+        told_as, X = X, X if X is None else by_name(X, self.bounds, "X")
         campaign, data = self._data(X, y, z, "query(X, y)")
         n_features, handed_out = data[0].shape[1], self._pending if campaign else None
         if pending is not None or handed_out is not None:
@@ -770,8 +767,10 @@ class BaseQuerier(BaseEstimator):
     def _as_told(self, points, told_as):
         """Proposals as what they are told as, or as ``set_output`` says."""
         wanted = self.__dict__.get("_sklearn_output_config", _NOTHING).get("transform")
-        if wanted is None:
-            wanted = self._library if told_as is None else library_of(told_as)
+        if wanted is None and told_as is None:
+            wanted = self._library
+        elif wanted is None and type(told_as) is not np.ndarray:
+            wanted = library_of(told_as)
         if wanted is None or wanted == "default":
             return points
         kinds = getattr(box_of(self.bounds, points.shape[1]), "kinds", [None] * points.shape[1])
@@ -1183,6 +1182,21 @@ def _measured(x, y, z, has_z):
             )
         y = np.full(len(finite_array(x, "x")), np.nan)
     return observations(x, y, z, "x", has_z)
+
+
+def check_one(n_queries):
+    """Raise unless a way is asked for to one proposal.
+
+    Parameters
+    ----------
+    n_queries : int
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_queries != 1:
+        raise ValueError("path=True is about one proposal; leave n_queries at 1.")
 
 
 def _as_bound(bound):

@@ -152,7 +152,8 @@ class Drawing:
         n, history, certified = len(points), self._history, self._region.certified
         near = [self._between(points)]
         if certified is not None:
-            near.append(self._box.to_unit(certified.draw(n, self._rng, self._rank)))
+            X = certified.draw(n, self._rng, self._rank)
+            near.append(self._box.to_unit(X.clip(self._box.lower, self._box.upper)))
         if history.nearby is not None:
             near.append(history.nearby.draw(n, self._rng, self._rank))
         return near

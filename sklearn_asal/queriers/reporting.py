@@ -16,7 +16,7 @@ from ..scaling import is_auto, moments
 from ..settings import numpy_defaults
 from ..space import box_of, by_name
 from ..threads import one_thread
-from .base import BaseQuerier, measured
+from .base import BaseQuerier, check_one, measured
 
 # What a log says of a proposal.
 REPORTED = "y_mean", "y_std", "p_safe", "z_mean", "z_std"
@@ -163,7 +163,8 @@ class ReportingQuerier(BaseQuerier):
         NotFittedError, BudgetExhaustedError, PoolExhaustedError, ValueError, TypeError
             See :meth:`BaseQuerier.query`.
         """
-        self._check_path(path, n_queries)
+        if path:
+            check_one(n_queries)
         answer, actions = self._query(
             X, y, z, budget, pool, n_queries, return_indices, fixed, pending
         )
