@@ -254,6 +254,10 @@ def _equal_in_float32(A, B):
     return np.abs(A - B) <= _RELATIVE * np.maximum(np.abs(A), np.abs(B)) + _SMALLEST
 
 
+def _flags(failed, n):
+    return np.zeros(n, dtype=bool) if failed is None else failed[:n]
+
+
 def _lexicographic(X):
     """Order of the rows by their values; equal ones stay in order."""
     order = np.argsort(X[:, 0], kind="stable")
@@ -359,6 +363,8 @@ class Candidates:
         n = len(known._X)
         same = n <= len(self._X) and (known._X == self._X[:n]).all()
         if not same or (known._told is None) != (self._told is None):
+            return set(), 0
+        if not np.array_equal(_flags(known._failed, n), _flags(self._failed, n)):
             return set(), 0
         if self._told is not None:
             # A row told by its number might be one that another observation took by its value.

@@ -242,6 +242,12 @@ def _replay(querier, event, number, log):
             index=None if index is None else np.array(index),
             status="ok" if event["status"] is None else event["status"],
         )
+    elif name == "forget":
+        querier.forget(np.array(event["index"]))
+    elif name == "correct":
+        y = [np.nan if value is None else value for value in event["y"]]
+        status = ["ok"] * len(y) if event["status"] is None else event["status"]
+        querier.correct(np.array(event["index"]), y, event["z"], status=status)
     elif name == "params":
         known = {key: decoded(one) for key, one in event["params"].items() if one != MISSING}
         querier.set_params(**known)

@@ -31,7 +31,7 @@ def _run(arguments):
 
 
 def table(events):
-    """Measurements in the order in which they were told, then what is pending.
+    """Measurements in the order in which they were told, with what became of them.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def table(events):
     -------
     header : list of str
     lines : list of list
-        Of text and numbers; None where there is nothing.
+        Of text and numbers; None where there is nothing. The first is the position in ``X_``.
     """
     first, n_features = events[0], len(events[0]["X"][0])
     names = first["feature_names"] or [f"x{j}" for j in range(n_features)]
@@ -51,12 +51,16 @@ def table(events):
     limits = first["limit_names"] or ["z"] if n_limits == 1 else []
     limits = first["limit_names"] or limits or [f"z{j}" for j in range(n_limits)]
     header = ["number", "time", "event", *names, "y", *limits, "status", "note"]
-    lines = []
+    lines, kept = [], []
+
+    def outcomes(y, z, status):
+        each = [None] * n_limits if z is None else z if isinstance(z, list) else [z]
+        return [y, *each, status]
 
     def add(event, kind, x, y, z, status="ok", note=""):
-        each = [None] * n_limits if z is None else z if isinstance(z, list) else [z]
         time = event["time"][:19].replace("T", " ")
-        lines.append([len(lines), time, kind, *x, y, *each, status, note])
+        kept.append(len(lines))
+        lines.append([None, time, kind, *x, *outcomes(y, z, status), note])
 
     for i, (x, y) in enumerate(zip(first["X"], first["y"], strict=True)):
         add(first, "initial", x, y, None if z is None else z[i])
@@ -66,6 +70,19 @@ def table(events):
                 z_i = None if event["z"] is None else event["z"][i]
                 status = "ok" if event["status"] is None else event["status"][i]
                 add(event, "told", x, event["y"][i], z_i, status, event.get("note") or "")
+        elif event["event"] == "correct":
+            for i, position in enumerate(event["index"]):
+                z_i = None if event["z"] is None else event["z"][i]
+                status = "ok" if event["status"] is None else event["status"][i]
+                line = lines[kept[position]]
+                line[2] = "corrected"
+                line[3 + n_features : -1] = outcomes(event["y"][i], z_i, status)
+        elif event["event"] == "forget":
+            for position in event["index"]:
+                lines[kept[position]][2] = "forgotten"
+            kept = [line for i, line in enumerate(kept) if i not in event["index"]]
+    for position, line in enumerate(kept):
+        lines[line][0] = position
     return header, lines
 
 

@@ -13,6 +13,7 @@ from .runtime import Runtime, clipped
 # Observations embedded at once: more would fall out of the cache.
 _CHUNK = 256
 _MEMO = 1024  # budgets remembered at most
+_FEW = 16  # observations that are embedded as quickly one by one
 EPSILON = 1e-5  # of torch's LayerNorm
 # As arrays: NumPy takes half a microsecond to make one of a plain number.
 ZERO, HALF, ONE, MINUS_ONE = np.array([0, 0.5, 1, -1], np.float32)[:, None]
@@ -172,36 +173,36 @@ class ReaderRuntime(Runtime):
     @_quietly
     def tokens(self, rows):
         """See :meth:`Runtime.tokens`; summand, and keys and values."""
-        # Row by row: the last digit of a product of matrices may depend on their number.
-        return _linear(self._embedded(rows[0], alone=True)[:, None], *self._project)[:, 0][None]
+        if rows.shape[1] <= _FEW:
+            return self.tokens_singly(rows)
+        return _linear(self._embedded(rows[0]), *self._project)[None]
 
-    def _embedded(self, rows, alone=False):
-        """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it.
+    @_quietly
+    def tokens_singly(self, rows):
+        """See :meth:`Runtime.tokens_singly`."""
+        # A stack of vectors times a matrix each: BLAS sees one row at a time.
+        embedded = self._embedded(rows[0][:, None])
+        return _linear(embedded, *self._project)[None, :, 0]
 
-        ``alone`` makes a row's result independent of how many there are.
-        """
+    def _embedded(self, rows):
+        """``-silu(x)`` of the embedding x, from ``-x``, which saves to negate it."""
         W, W2, b2 = self._embed
-        embedded = np.empty((len(rows), self._width), self.dtype)
+        embedded = np.empty((*rows.shape[:-1], self._width), self.dtype)
         for i in range(0, len(rows), _CHUNK):
             part = embedded[i : i + _CHUNK]
-            hidden, factor = self._buffers(len(part))
-            some = rows[i : i + _CHUNK]
-            if alone:
-                np.matmul(some[:, None], W, out=hidden[:, None])
-                np.matmul(_negative_silu(hidden, factor)[:, None], W2, out=part[:, None])
-            else:
-                np.matmul(some, W, out=hidden)
-                np.matmul(_negative_silu(hidden, factor), W2, out=part)
+            hidden, factor = self._buffers(*part.shape[:-1])
+            np.matmul(rows[i : i + _CHUNK], W, out=hidden)
+            np.matmul(_negative_silu(hidden, factor), W2, out=part)
             part += b2
             _negative_silu(part)
         return embedded
 
-    def _buffers(self, n):
+    def _buffers(self, n, *one):
         """Two of this thread, for hidden units; fresh memory would cost page faults."""
         buffers = getattr(self._local, "buffers", None)
         if buffers is None:
             buffers = self._local.buffers = np.empty((2, _CHUNK, self._hidden), self.dtype)
-        return buffers[:, :n]
+        return buffers[:, :n].reshape(2, n, *one, -1)
 
     @_quietly
     def decide(self, budget, tokens):

@@ -81,6 +81,21 @@ class Runtime:
         """
         raise NotImplementedError
 
+    def tokens_singly(self, rows):
+        """As :meth:`tokens`, but to the last digit the same whatever rows come along.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (1, n, width)
+            From :meth:`rows`.
+
+        Returns
+        -------
+        ndarray of shape (1, n, token_width)
+        """
+        each = [self.tokens(rows[:, i : i + 1]) for i in range(rows.shape[1])]
+        return np.concatenate(each, axis=1)
+
     def decide(self, budget, tokens):
         """The next input of one campaign.
 
@@ -139,7 +154,8 @@ class Runtime:
 class Tokens:
     """Tokens of one growing list of observations, computed once each.
 
-    Not to be used by two threads at once.
+    They do not depend on how many came at a time, to the last digit. Not to be used by two threads
+    at once.
 
     Parameters
     ----------
@@ -173,7 +189,7 @@ class Tokens:
             known = int(same.all(axis=(0, 2)).argmin())
         if known < n:
             self._n = known  # should the next line fail
-            self._tokens[:, known:n] = self.runtime.tokens(rows[:, known:])
+            self._tokens[:, known:n] = self.runtime.tokens_singly(rows[:, known:])
             self._rows[:, known:n] = rows[:, known:]
             self._n = n
         return self._tokens[:, :n]

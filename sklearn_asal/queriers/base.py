@@ -59,7 +59,9 @@ from .history import Cache, History, moved_nearby, nearest, still_pending, unrep
 from .lipschitz import LipschitzBound
 from .neighbourhood import Neighbourhood
 from .observations import Part, Told
+from .outliers import warnings_of
 from .region import Known, Offer, Region, largest_step
+from .taking_back import TakingBack
 
 # Digits of an input at unit scale that have a part in the seed.
 _DIGITS = 6
@@ -73,7 +75,7 @@ _ONE = np.array([OK], dtype=STATUS_DTYPE)
 _Q = TypeVar("_Q", bound="BaseQuerier")
 
 
-class BaseQuerier(BaseEstimator):
+class BaseQuerier(TakingBack, BaseEstimator):
     """Propose the next input to measure from the measurements at hand.
 
     A subclass implements :meth:`_select`, and :meth:`_check_setup` if it can
@@ -144,6 +146,8 @@ class BaseQuerier(BaseEstimator):
     # Points that ``ask`` handed out, and the library of the tables that were told.
     _pending: FloatArray | None = None
     _library: str | None = None
+    # Whether it has limits, which aborted runs violate.
+    _has_limits = False
     # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
     _draws = True
 
@@ -241,7 +245,10 @@ class BaseQuerier(BaseEstimator):
         names = self._names(X)
         self._check_region(X_.shape[1], names)
         data = X_, y_, self._safety_signal(y_, z_), np.full(len(X_), OK, STATUS_DTYPE)
-        self._warn(data)
+        history = self._of(data, Cache())
+        self._warn(data, history=history)
+        told = Told(*data, np.full(len(X_), -1), len(X_))
+        self._warn_of_outliers(told, history.box, has_z=z is not None)
         if self.log is not None:
             logging.begin(self, data, z is not None, names, column_names(z), library)
         if names is not None:
@@ -249,7 +256,7 @@ class BaseQuerier(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._cache, self._pending, self._library = Cache(), None, library
-        self._told = Told(*data, np.full(len(X_), -1), len(X_))
+        self._told = told
         self.n_features_in_ = X_.shape[1]
         self._has_z = z is not None
         self._z_names = column_names(z)
@@ -310,9 +317,33 @@ class BaseQuerier(BaseEstimator):
         ValueError, TypeError
             Invalid data. Nothing is added then, and nothing lost.
         """
-        like: Any = self.__dict__.get("_told")
-        if like is None:
-            check_is_fitted(self, msg="%(name)s: call fit(X, y) with initial data before tell.")
+        self._check_told("tell")
+        x = by_name(as_rows(x, self.n_features_in_), self.bounds, "x")
+        new = self._outcomes(self._told, x, y, z, status)
+        rows = _rows_told(index, len(new[0]))
+        with self._campaign_cache().telling:
+            old = self._told
+            told = old.joined(new, rows)
+            history = self._history(True, told.data)
+            # Before anything changes: a warning may be turned into an error.
+            self._warn(told.data, old.data, history)
+            self._warn_of_outliers(told, history.box, len(old.X))
+            if self.log is not None:
+                logging.record(self, "tell", index=rows, note=note, **self._facts(new))
+            self._told = told
+            if self._pending is not None:
+                self._pending = still_pending(self._pending, new[0], history.box)
+            self._prepare(history)
+        return self
+
+    def _facts(self, outcomes):
+        """What is told, for the log."""
+        x, y, z, status = outcomes
+        cut_short = None if (status == OK).all() else status.tolist()
+        return {"x": x, "y": y, "z": z if self._has_z else None, "status": cut_short}
+
+    def _outcomes(self, like, x, y, z, status):
+        """Validated inputs, outputs, safety measurements and status of what is told."""
         is_plain = isinstance(status, str) and status == OK
         has_z = self._has_z
         if z is not None and not has_z:
@@ -321,7 +352,6 @@ class BaseQuerier(BaseEstimator):
             raise ValueError(
                 "z is missing: fit was given safety measurements, so tell needs them as well."
             )
-        x = by_name(as_rows(x, self.n_features_in_), self.bounds, "x")
         if z is not None and like.z.ndim == 2:
             z = as_rows(z, like.z.shape[1])
         self._check_limit_names(z)
@@ -330,28 +360,12 @@ class BaseQuerier(BaseEstimator):
             known, statuses = z_, _ONE if len(x_) == 1 else np.full(len(x_), OK, STATUS_DTYPE)
         else:
             x_ = finite_array(x, "x")
-            statuses = checked_statuses(status, len(x_), isinstance(self, SafeQuerierMixin))
+            statuses = checked_statuses(status, len(x_), self._has_limits)
             y_, z_, known = outcomes(len(x_), y, z, statuses, like.z if has_z else None)
         self._check_features(x, x_, "x", self.n_features_in_)
         if known is not None:
             self._check_limits(known)
-        index_ = _rows_told(index, len(x_))
-        new = x_, y_, self._safety_signal(y_, z_), statuses
-        with self._campaign_cache().telling:
-            old = self._told
-            told = old.joined(*new, index_)
-            history = self._history(True, told.data)
-            # Before anything changes: a warning may be turned into an error.
-            self._warn(told.data, known=len(old.X), history=history)
-            if self.log is not None:
-                facts = {"z": z_ if has_z else None, "index": index_, "note": note}
-                cut_short = None if is_plain else statuses.tolist()
-                logging.record(self, "tell", x=x_, y=y_, status=cut_short, **facts)
-            self._told = told
-            if self._pending is not None:
-                self._pending = still_pending(self._pending, x_, history.box)
-            self._prepare(history)
-        return self
+        return x_, y_, self._safety_signal(y_, z_), statuses
 
     @property
     def pending_(self) -> FloatArray:
@@ -1106,21 +1120,25 @@ class BaseQuerier(BaseEstimator):
         )
         return {"y_scale": (DataScaleWarning, message)}
 
-    def _warn(self, data, known=0, history=None):
-        """Warn of what the first ``known`` observations did not show."""
+    def _warn(self, data, before=None, history=None):
+        """Warn of what the observations ``before`` did not show."""
         if history is None:
             history = self._of(data, self._campaign_cache())
-        message = history.box.complaint(data[0][known:])
+        message = history.box.complaint(data[0][0 if before is None else len(before[0]) :])
         if message:
             warn_user(message, DataScaleWarning)
         found = self._complaints(measured(data, history), history)
-        if found and known:
-            before = [part if part is None else part[:known] for part in data]
+        if found and before is not None:
             earlier = self._of(before, history.cache)
             for parameter in self._complaints(measured(before, earlier), earlier):
                 found.pop(parameter, None)
         for category, message in found.values():
             warn_user(message, category)
+
+    def _warn_of_outliers(self, told, box, *question, has_z=None):
+        """Warn of measurements far beyond the others, see :func:`warnings_of`."""
+        for message in warnings_of(told, self._has_z if has_z is None else has_z, box, *question):
+            warn_user(message, DataScaleWarning)
 
     def __getstate__(self):
         # A copy: what is popped is the pickle's, not the querier's, which others may be using.
@@ -1243,6 +1261,8 @@ class SafeQuerierMixin:
         there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
         from the beginning; None means never.
     """
+
+    _has_limits = True
 
     @property
     def safety_rule(self) -> str:

@@ -156,6 +156,30 @@ def joined(old, new):
     return None if old is None else np.concatenate([old, new])
 
 
+def tidied(z, status):
+    """Safety measurements in the type they would have, had none but these ever been told.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n,) or (n, n_limits)
+    status : ndarray of str of shape (n,)
+
+    Returns
+    -------
+    ndarray of the same shape
+        Booleans beside NaN are objects; without NaN they are booleans.
+    """
+    ok = status == OK
+    if z.dtype == np.float64 or not ok.any():
+        return z
+    measured = safety_signals(z[ok].tolist())
+    if ok.all():
+        return measured
+    everything = np.full(z.shape, np.nan, dtype=object)
+    everything[ok] = measured
+    return everything
+
+
 def aborted_margin(margin):
     """The margin of each limit that an aborted run counts with.
 

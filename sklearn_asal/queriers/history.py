@@ -44,7 +44,7 @@ class Cache:
     Attributes
     ----------
     telling : Lock
-        To be held while observations are added.
+        To be held while observations are added or taken back.
     lock : Lock
         To be held while anything below is extended and used.
     history : tuple (key, X, y, History) or None
@@ -73,6 +73,12 @@ class Cache:
         self.history = self.policy = self.tokens = self.attended = None
         self.candidates = self.feasible = self.probed = self.reference = None
         self.models = {}
+
+    def renewed(self):
+        """An empty one in the place of this one, with the lock of those who wait to tell."""
+        cache = Cache()
+        cache.telling = self.telling
+        return cache
 
     @property
     def is_inherited(self):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from .._typing import FloatArray, IntArray
-from .cut_short import joined
+from .cut_short import joined, tidied
 
 _T = TypeVar("_T")
 
@@ -59,20 +59,61 @@ class Told(_Parts):
         """Inputs, outputs, safety measurements and status."""
         return self[:4]
 
-    def joined(self, X, y, z, status, rows):
+    def joined(self, data, rows):
         """With further observations.
 
         Parameters
         ----------
-        X, y, z, status, rows
-            See the class.
+        data : tuple
+            Inputs, outputs, safety measurements and status.
+        rows : ndarray of int
+            Of the pool.
 
         Returns
         -------
         Told
         """
-        new = X, y, z, status, rows
-        return Told(*map(joined, self[:5], new), self.n_init)
+        return Told(*map(joined, self[:5], (*data, rows)), self.n_init)
+
+    def without(self, positions):
+        """Less some observations.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+
+        Returns
+        -------
+        Told
+        """
+        kept = np.ones(len(self.X), dtype=bool)
+        kept[positions] = False
+        X, y, z, status, rows = (None if part is None else part[kept] for part in self[:5])
+        z = None if z is None else tidied(z, status)
+        return Told(X, y, z, status, rows, int(kept[: self.n_init].sum()))
+
+    def corrected(self, positions, y, z, status):
+        """With other outcomes of some observations.
+
+        Parameters
+        ----------
+        positions : ndarray of int of shape (k,)
+        y : ndarray of shape (k,)
+        z : ndarray of shape (k,) or (k, n_limits), or None
+        status : ndarray of str of shape (k,)
+
+        Returns
+        -------
+        Told
+            Of arrays of its own: the inputs tell a record from another.
+        """
+        X, y_, z_, status_, rows = (None if part is None else part.copy() for part in self[:5])
+        y_[positions], status_[positions] = y, status
+        if z_ is not None:
+            z_ = z_ if z_.dtype == z.dtype else z_.astype(object)
+            z_[positions] = z
+            z_ = tidied(z_, status_)
+        return Told(X, y_, z_, status_, rows, self.n_init)
 
 
 class Part(Generic[_T]):
@@ -115,6 +156,6 @@ class Part(Generic[_T]):
 
     def _refusal(self, done):
         return AttributeError(
-            f"{self.name} is read-only and cannot be {done}: fit starts a campaign, and tell adds "
-            "an observation."
+            f"{self.name} is read-only and cannot be {done}: fit starts a campaign, tell adds an "
+            "observation, correct mends one, and forget takes one back."
         )

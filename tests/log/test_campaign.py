@@ -53,7 +53,7 @@ def initial(seed, n=4):
 
 @pytest.mark.parametrize("name", LOGGED)
 @few
-@given(seed=st.integers(0, 2**31), steps=st.lists(st.sampled_from("qpattsb"), max_size=8))
+@given(seed=st.integers(0, 2**31), steps=st.lists(st.sampled_from("qpattsbfc"), max_size=8))
 def test_the_same_next_proposal_to_the_bit(name, seed, steps, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "campaign.jsonl"
     querier = LOGGED[name](bounds=BOUNDS, budget=40, log=path).fit(*initial(seed))
@@ -70,6 +70,10 @@ def test_the_same_next_proposal_to_the_bit(name, seed, steps, tmp_path_factory):
             querier.tell(querier.pending_[0], *measured(querier.pending_[0]))
         elif step == "s":
             querier.tell([1.0, 2.0], status="failed")
+        elif step == "f":
+            querier.forget([-1, 0] if len(querier.X_) > 5 else 1)
+        elif step == "c":
+            querier.correct([1, -1], y=[0.5, 0.25], z=[1.0, 0.5], status=["ok", "ok"])
         elif step == "b":
             querier.set_params(budget=50, random_state=3)
     expected = [querier.query(n_queries=2), querier.query(pool=POOL)]

@@ -4,6 +4,7 @@ import csv
 import io
 from pathlib import Path
 
+from sklearn_asal import RandomQuerier
 from sklearn_asal.__main__ import main
 
 LOG = str(Path(__file__).parent / "format-1.jsonl")
@@ -30,3 +31,15 @@ def test_no_log(tmp_path, capsys):
     (tmp_path / "other").write_text("a,b\n1,2\n")
     assert main(["log", str(tmp_path / "other")]) == 1
     assert "line 1 is damaged" in capsys.readouterr().err
+
+
+def test_what_was_taken_back_is_marked(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    querier = RandomQuerier(log=path).fit([[0.5], [0.6]], [1.0, 9999.0]).tell([0.1], 2.0)
+    querier.forget(1).correct(1, y=3.0).close_log()
+    assert main(["log", str(path), "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["event"] for row in rows] == ["initial", "forgotten", "corrected"]
+    assert [row["number"] for row in rows] == ["0", "", "1"]
+    assert [row["y"] for row in rows] == ["1.0", "9999.0", "3.0"]
+    assert RandomQuerier.resume(path).y_.tolist() == [1.0, 3.0]

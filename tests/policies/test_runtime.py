@@ -258,12 +258,32 @@ def test_kept_tokens_are_those_of_the_rows(kind, steps, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@some
+@given(steps=st.lists(st.integers(1, 40), min_size=1, max_size=4), seed=st.integers(0, 1000))
+def test_kept_tokens_do_not_depend_on_how_many_came_at_a_time(kind, steps, seed):
+    _, runtime = pair(kind=kind, dtype=np.float32)
+    rng, tokens, n = np.random.default_rng(seed), Tokens(runtime), sum(steps)
+    rows = runtime.rows(rng.random((n, 2)), *rng.random((2, n)))
+    for n in np.cumsum(steps):
+        found = tokens(rows[:, :n])
+    np.testing.assert_array_equal(found, Tokens(runtime)(rows))
+    np.testing.assert_allclose(found, runtime.tokens(rows), rtol=0, atol=1e-5)
+    last = runtime.tokens(rows[:, -1:])
+    np.testing.assert_array_equal(found[:, -1:], last)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_known_tokens_are_not_computed_again(kind, monkeypatch):
     _, runtime = pair(kind=kind)
     rng, seen = np.random.default_rng(0), []
     rows = runtime.rows(rng.random((40, 2)), *rng.random((2, 40)))
-    compute = runtime.tokens
-    monkeypatch.setattr(runtime, "tokens", lambda new: seen.append(new.shape[1]) or compute(new))
+    compute = runtime.tokens_singly
+
+    def counted(new):
+        seen.append(new.shape[1])
+        return compute(new)
+
+    monkeypatch.setattr(runtime, "tokens_singly", counted)
     tokens = Tokens(runtime)
     for n in (5, 6, 6, 8, 40, 7):
         tokens(rows[:, :n])
@@ -355,7 +375,7 @@ def test_campaigns_by_any_kind_of_network(tmp_path, kind):
     save_policy(network, path)
     rng = np.random.default_rng(0)
     X, y, z = rng.random((3, 2)), rng.standard_normal(3), rng.random(3)
-    querier = AmortizedSafeQuerier(path, budget=6).fit(X, y, z)
+    querier = AmortizedSafeQuerier(path, budget=6, guard=False).fit(X, y, z)
     histories, points = [], []
     for left in range(6, 0, -1):
         parts = (torch.tensor(part, dtype=torch.float32)[None] for part in (X, y, z))

@@ -788,8 +788,13 @@ def test_nothing_remembered_is_stale(actions, seed):
 def test_tokens_are_ready_before_the_query(monkeypatch):
     querier = bare(policy_file(True))
     runtime = querier._load(2).runtime
-    compute, made = runtime.tokens, []
-    monkeypatch.setattr(runtime, "tokens", lambda rows: made.append(len(rows[0])) or compute(rows))
+    compute, made = runtime.tokens_singly, []
+
+    def counted(rows):
+        made.append(len(rows[0]))
+        return compute(rows)
+
+    monkeypatch.setattr(runtime, "tokens_singly", counted)
     querier.fit(X, Y, Z)
     assert made == [3]
     querier.query()

@@ -64,13 +64,10 @@ def test_a_failed_assignment_loses_nothing():
     assert len(querier.X_) == 3
 
 
-def test_readers_see_whole_records(monkeypatch):
+def test_readers_see_whole_records():
     """Whatever a reader gets belongs together, while another thread tells."""
-    querier, stop, wrong = (
-        UniformQuerier(bounds=(0, 300)).fit([[0.0, 0.0]], [0.0], [0.0]),
-        threading.Event(),
-        [],
-    )
+    querier = UniformQuerier(bounds=(0, 300)).fit([[0.0, 0.0]], [0.0], [0.0])
+    stop, wrong = threading.Event(), []
 
     def read():
         while not stop.is_set():
