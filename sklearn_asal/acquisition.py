@@ -40,7 +40,8 @@ class Report:
         that is measured in booleans, the share that is expected to be True.
     guard : tuple of GuardAction of length n, or None
         What the guard did to each proposal
-        (:class:`~sklearn_asal.queriers.guard.GuardAction`); None where there was no guard.
+        (:class:`~sklearn_asal.queriers.guard.GuardAction`); None where there was no guard, and in
+        it where a measurement is repeated.
     """
 
     y_mean: FloatArray

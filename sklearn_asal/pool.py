@@ -430,6 +430,27 @@ class Candidates:
         """
         return int(self._index.rows[position])
 
+    def measured_row(self, i):
+        """The row that an observation is of, whether it is available or not.
+
+        Parameters
+        ----------
+        i : int
+            Of the observations, those of runs that failed left out.
+
+        Returns
+        -------
+        int or None
+            Its position; None where the observation is of none of these rows.
+        """
+        if self._failed is not None:
+            i = np.flatnonzero(~self._failed)[i]
+        if self._told is not None and self._told[i] >= 0:
+            found = self._index.positions(self._told[[i]]).tolist()
+        else:
+            found = self._index.equal(self._X[i])
+        return found[0] if found and found[0] >= 0 else None
+
     def first_equal(self, position):
         """The first row of the pool that has the values of one and may still be proposed.
 

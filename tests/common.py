@@ -64,6 +64,8 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
         z_scale=1.0,
         constraints=None,
         max_step=None,
+        stop_when=None,
+        repeat_every=None,
     ):
         super().__init__(
             bounds=bounds,
@@ -73,6 +75,8 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.safety_threshold = safety_threshold
         self.safe_when = safe_when

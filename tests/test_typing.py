@@ -66,6 +66,8 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     assert_type(safe.query(X, y, y, budget=3, return_indices=False), Floats)
     assert_type(safe.query(return_report=True), tuple[Floats, Report])
     assert_type(safe.assess(X), Report)
+    assert_type(safe.progress(X, y, y, pool=pool, n_more=3).rmse_after, Floats)
+    assert_type(RandomQuerier(stop_when=0.1, repeat_every=5).is_finished(), bool)
     assert_type(safe.safety_rule, str)
     guarded = AmortizedSafeQuerier("2d", guard=SafetyGuard(gamma=0.02))
     assert_type(guarded.guard_.check(X), NDArray[np.bool_])

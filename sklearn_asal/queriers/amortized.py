@@ -231,6 +231,9 @@ class _PolicyQuerier(ReportingQuerier):
         """Whether it is an error that nothing is safe enough."""
         return getattr(self, "on_no_safe", None) == "raise"
 
+    def _believed(self, history):
+        return self._models(history)
+
     def _warn_of_risk(self, p_safe):
         """Warn where models propose what is not safe enough."""
         if p_safe is not None:
@@ -352,6 +355,12 @@ class AmortizedQuerier(_PolicyQuerier):
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough. ``is_finished``
+        says when it is reached.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this, those of ``fit`` included, repeats the
+        first input, so that ``progress`` can tell noise from drift.
 
     Attributes
     ----------
@@ -402,6 +411,8 @@ class AmortizedQuerier(_PolicyQuerier):
         constraints: Any = None,
         max_step: Any = None,
         log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -412,6 +423,8 @@ class AmortizedQuerier(_PolicyQuerier):
             constraints=constraints,
             max_step=max_step,
             log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.policy = policy
         self.n_candidates = n_candidates
@@ -515,6 +528,13 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         How much a safety measurement changes at most for each unit of each feature; an
         assumption. Only what it guarantees to be safe is proposed, see
         :class:`~sklearn_asal.queriers.lipschitz.LipschitzBound`, which can state noise as well.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough. ``is_finished``
+        says when it is reached.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this, those of ``fit`` included, repeats the
+        input with the largest margin, and from then on this input, so that ``progress`` can tell
+        noise from drift.
 
     Attributes
     ----------
@@ -585,6 +605,8 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         max_step: Any = None,
         log: StrPath | CampaignLog | None = None,
         lipschitz: Any = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -595,6 +617,8 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
             constraints=constraints,
             max_step=max_step,
             log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.policy = policy
         self.safety_threshold = safety_threshold

@@ -60,6 +60,7 @@ from .lipschitz import LipschitzBound
 from .neighbourhood import Neighbourhood
 from .observations import Part, Told
 from .outliers import warnings_of
+from .progress import ProgressMixin
 from .region import Known, Offer, Region, largest_step
 from .taking_back import TakingBack
 
@@ -75,7 +76,7 @@ _ONE = np.array([OK], dtype=STATUS_DTYPE)
 _Q = TypeVar("_Q", bound="BaseQuerier")
 
 
-class BaseQuerier(TakingBack, BaseEstimator):
+class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
     """Propose the next input to measure from the measurements at hand.
 
     A subclass implements :meth:`_select`, and :meth:`_check_setup` if it can
@@ -113,6 +114,14 @@ class BaseQuerier(TakingBack, BaseEstimator):
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough: ``is_finished``
+        says when it is reached, with a probability of 85 %.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this repeats another one, so that
+        ``progress`` can tell noise from drift; those of ``fit`` count, and so do failed ones.
+        Repeated is the input that was repeated before, or else that with the largest safety margin,
+        or without limits the first one. There is no repeat where no measurement was safe.
 
     Attributes
     ----------
@@ -162,6 +171,8 @@ class BaseQuerier(TakingBack, BaseEstimator):
         constraints: Any = None,
         max_step: Any = None,
         log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         self.bounds = bounds
         self.budget = budget
@@ -171,6 +182,8 @@ class BaseQuerier(TakingBack, BaseEstimator):
         self.constraints = constraints
         self.max_step = max_step
         self.log = log
+        self.stop_when = stop_when
+        self.repeat_every = repeat_every
 
     def _select(self, history, candidates, budget, rng):
         """Choose where to measure next. The one method that a subclass must write.
@@ -240,6 +253,7 @@ class BaseQuerier(TakingBack, BaseEstimator):
         X_, y_, z_ = _with_an_output(*observations(X, y, z, missing=z is not None))
         if self.budget is not None:
             whole(self.budget, "budget", min_val=1)
+        self._check_progress()
         self._seed(X_)
         self._check_setup(X_.shape[1])
         names = self._names(X)
@@ -923,6 +937,7 @@ class BaseQuerier(TakingBack, BaseEstimator):
         rows : list
             In the pool. Without one, the same points in the user's units where some were drawn.
         actions : tuple of GuardAction or None
+            None in it where a measurement is repeated.
         """
         points, rows, actions = [], [], []
         for j in range(n_queries):
@@ -930,6 +945,18 @@ class BaseQuerier(TakingBack, BaseEstimator):
             remaining, some = None if left is None else left - j, candidates
             if candidates is not None:
                 candidates.check_available()
+            repeated = None
+            if self.repeat_every is not None:
+                repeated = self._repeated(history, candidates, offer)
+            if repeated is not None:
+                point, row = repeated
+                points.append(point)
+                actions.append(None)
+                rows.append(_raw(history.box, point) if row is None else candidates.row(row))
+                history = history.with_pending(point)
+                candidates = candidates if row is None else candidates.without(row)
+                offer = offer if offer is None else offer.after(_raw(history.box, point))
+                continue
             if offer is not None:
                 some = offer.candidates(candidates, history, seed)
             if some is not None and history.nearby is not None:
@@ -957,8 +984,8 @@ class BaseQuerier(TakingBack, BaseEstimator):
             history = history.with_pending(point)
             candidates = None if candidates is None else candidates.without(chosen)
             if offer is not None:
-                offer = offer.after(history.box.from_unit(point[None])[0])
-        return np.array(points), rows, None if None in actions else tuple(actions)
+                offer = offer.after(_raw(history.box, point))
+        return np.array(points), rows, tuple(actions) if any(actions) else None
 
     def _guarded(self, chosen, history, candidates):
         """What is proposed in place of a choice, and what a guard did; for subclasses."""
@@ -1215,6 +1242,11 @@ def check_one(n_queries):
     """
     if n_queries != 1:
         raise ValueError("path=True is about one proposal; leave n_queries at 1.")
+
+
+def _raw(box, point):
+    """A point of the unit cube in the user's units."""
+    return box.from_unit(point[None])[0]
 
 
 def _as_bound(bound):

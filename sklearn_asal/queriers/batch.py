@@ -45,7 +45,9 @@ def propose_many(querier, histories, budgets=None):
     worst = scaled.worst_margin
     _warn(querier, together, everything, worst, starts)
     if policy.infers:
-        return scaled.box.from_unit(_one_by_one(querier, together, starts))
+        points = _one_by_one(querier, together, starts)
+        _put_repeats(querier, points, scaled, lengths, starts)
+        return scaled.box.from_unit(points)
     if budgets is not None:
         querier._check_setup(
             runtime.n_features, max((one for one in left if one is not None), default=None)
@@ -85,6 +87,7 @@ def propose_many(querier, histories, budgets=None):
     _move_repeated(points, scaled, lengths, starts)
     if querier._safe and querier._guards:
         points = _guarded(querier, together, starts, points)
+    _put_repeats(querier, points, scaled, lengths, starts)
     return scaled.box.from_unit(points)
 
 
@@ -167,6 +170,19 @@ def _move_repeated(points, scaled, lengths, starts):
             scaled, X=scaled.X[part], y=scaled.y[part], margin=None, n_observed=lengths[i]
         )
         points[i] = unrepeated(points[i], history)
+
+
+def _put_repeats(querier, points, scaled, lengths, starts):
+    """Put what is to be repeated in place of proposals; see ``repeat_every``."""
+    if querier.repeat_every is None:
+        return
+    for i in range(len(lengths)):
+        part = slice(starts[i], starts[i + 1])
+        margin = None if scaled.margin is None else scaled.margin[part]
+        parts = {"X": scaled.X[part], "y": scaled.y[part], "margin": margin}
+        repeated = querier._repeated(replace(scaled, **parts, n_observed=int(lengths[i])), None)
+        if repeated is not None:
+            points[i] = repeated[0]
 
 
 def _keep_nearby(querier, points, scaled, lengths, starts):

@@ -165,6 +165,9 @@ class _ModelQuerier(ReportingQuerier):
         history = self._in_order(history)
         return self._output(history), self._limits(history)
 
+    def _believed(self, history):
+        return self._models(history) if self._is_averaged() else super()._believed(history)
+
     def _in_order(self, history):
         # What is extended row by row cannot be sorted.
         return history if self._is_incremental() else history.in_order()
@@ -349,6 +352,12 @@ class GPQuerier(_ModelQuerier):
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough. ``is_finished``
+        says when it is reached.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this, those of ``fit`` included, repeats the
+        first input, so that ``progress`` can tell noise from drift.
 
     Attributes
     ----------
@@ -403,6 +412,8 @@ class GPQuerier(_ModelQuerier):
         constraints: Any = None,
         max_step: Any = None,
         log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -413,6 +424,8 @@ class GPQuerier(_ModelQuerier):
             constraints=constraints,
             max_step=max_step,
             log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition
@@ -508,6 +521,13 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         How much a safety measurement changes at most for each unit of each feature; an
         assumption. Only what it guarantees to be safe is proposed, see
         :class:`~sklearn_asal.queriers.lipschitz.LipschitzBound`, which can state noise as well.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough. ``is_finished``
+        says when it is reached.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this, those of ``fit`` included, repeats the
+        input with the largest margin, and from then on this input, so that ``progress`` can tell
+        noise from drift.
 
     Attributes
     ----------
@@ -576,6 +596,8 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         max_step: Any = None,
         log: StrPath | CampaignLog | None = None,
         lipschitz: Any = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             bounds=bounds,
@@ -586,6 +608,8 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
             constraints=constraints,
             max_step=max_step,
             log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.surrogate = surrogate
         self.acquisition = acquisition

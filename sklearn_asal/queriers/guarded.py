@@ -134,8 +134,7 @@ class GuardedMixin:
         return chosen, action
 
     def _warn_of_guard(self, actions):
-        if not actions:
-            return
+        actions = [one for one in actions or () if one is not None]
         if not all(one.is_safe_enough for one in actions):
             # The same words each time, so that they are shown but once.
             warn_user(

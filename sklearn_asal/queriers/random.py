@@ -36,6 +36,12 @@ class RandomQuerier(BaseQuerier):
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
+    stop_when : float, default=None
+        Root mean square error of the output, in its units, that is small enough. ``is_finished``
+        says when it is reached.
+    repeat_every : int, default=None
+        Each measurement whose number is a multiple of this, those of ``fit`` included, repeats the
+        first input, so that ``progress`` can tell noise from drift.
 
     Attributes
     ----------

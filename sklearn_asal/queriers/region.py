@@ -86,6 +86,20 @@ class Offer:
         history.cache.candidates = drawn  # for ``_prepare``, which needs the reference set
         return drawn
 
+    def holds(self, X):
+        """Whether a point may be proposed now.
+
+        Parameters
+        ----------
+        X : ndarray of shape (1, n_features)
+            In the user's units.
+
+        Returns
+        -------
+        bool
+        """
+        return bool(self._region_from(self._last).holds(X)[0])
+
     def after(self, x):
         """The same after one more proposal.
 
