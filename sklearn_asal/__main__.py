@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal``: demo, train, evaluate, bench, export, info, log."""
+"""``python -m sklearn_asal``: demo, next, log, train, evaluate, bench, export, info."""
 
 import argparse
 import copy
@@ -12,9 +12,9 @@ _PROGRAM = "python -m sklearn_asal"
 _OVERVIEW = f"""\
 sklearn-asal picks the next experiment: the one that teaches your model most, and keeps its limits.
   {_PROGRAM} demo                 thirty safe queries, a table, a picture
-  {_PROGRAM} info                 the shipped policies
+  {_PROGRAM} next --help          the next experiments for a CSV or Excel file
   {_PROGRAM} bench run --help     compare methods; bench latency times queries on this machine
-  {_PROGRAM} train --help         policies of your own; --help lists all commands"""
+  {_PROGRAM} --help               all commands: info, log, train, evaluate, export"""
 
 
 def main(argv=None):
@@ -26,6 +26,7 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog=_PROGRAM, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
+    _add_next(commands)
     _add_train(commands, with_fields="train" in argv[:1])
     _add_evaluate(commands)
     _add_bench(commands)
@@ -60,6 +61,15 @@ def _demo(arguments):
     from .demo import demo
 
     demo(arguments.queries, arguments.seed, arguments.out, arguments.data_home)
+
+
+# -- next ----------------------------------------------------------------------------------
+
+
+def _add_next(commands):
+    from .spreadsheet.command import add_arguments
+
+    add_arguments(commands.add_parser("next", help="the next experiments from a CSV or Excel file"))
 
 
 # -- train ---------------------------------------------------------------------------------

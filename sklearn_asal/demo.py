@@ -69,6 +69,7 @@ def demo(n_queries=30, seed=0, out="demo.png", data_home=None):
     )
     _draw(campaigns, out)
     print(f"Figure: {out}")
+    print("Measurements of your own, as CSV or Excel: python -m sklearn_asal next --help")
 
 
 def _draw(campaigns, out):

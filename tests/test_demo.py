@@ -17,6 +17,7 @@ def test_on_townsend_alone(tmp_path, monkeypatch, capsys):
     assert main(["demo", "--out", str(figure)]) == 0
     output = capsys.readouterr().out
     assert "lgbb_original.txt" in output
+    assert "python -m sklearn_asal next" in output.splitlines()[-1]
     table = rows(output)
     assert table.keys() == {("townsend", "policy"), ("townsend", "random")}
     assert table["townsend", "policy"][0] >= 0.9

@@ -22,7 +22,7 @@ def test_without_arguments_five_lines_say_what_there_is(capsys):
     assert run() == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 5
-    assert all(name in " ".join(lines) for name in ("demo", "info", "bench", "train"))
+    assert all(name in " ".join(lines) for name in ("demo", "next", "info", "bench", "train"))
 
 
 def test_train_then_evaluate(tmp_path, capsys):
