@@ -20,6 +20,7 @@ templates_path = ["_templates"]
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say it in fewer words
 numpydoc_show_class_members = False
+autodoc_mock_imports = ["skactiveml", "modAL", "botorch", "ax"]  # of the adapters
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 html_theme = "pydata_sphinx_theme"
 sphinx_gallery_conf = {

@@ -9,6 +9,7 @@ from .exceptions import (
     PoolExhaustedError,
     SafetyWarning,
 )
+from .learner import ActiveLearner
 from .log import CampaignLog
 from .pool import CandidatePool
 from .queriers import (
@@ -25,6 +26,7 @@ from .space import Grid, Integer, Log
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActiveLearner",
     "AmortizedQuerier",
     "AmortizedSafeQuerier",
     "BudgetExhaustedError",

@@ -17,6 +17,7 @@ from sklearn_asal import (
     GPSafeQuerier,
     RandomQuerier,
 )
+from sklearn_asal.adapters.strategies import StrategyQuerier
 from sklearn_asal.queriers.base import BaseQuerier, SafeQuerierMixin
 
 _folder = tempfile.TemporaryDirectory(prefix="sklearn-asal-tests-")
@@ -90,6 +91,13 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
         return point if candidates is None else candidates.nearest(point)[0]
 
 
+class FarthestQuerier(StrategyQuerier):
+    """A strategy that needs no package: the candidate that is farthest from all observations."""
+
+    def _pick(self, X, y, points, seed):
+        return np.linalg.norm(points[:, None] - X, axis=2).min(axis=1).argmax()
+
+
 QUERIERS = {
     "UniformQuerier": UniformQuerier,
     "BestSafeQuerier": BestSafeQuerier,
@@ -138,6 +146,7 @@ QUERIERS = {
         }
     ),
     "RandomQuerier": RandomQuerier,
+    "FarthestQuerier": FarthestQuerier,
 }
 
 

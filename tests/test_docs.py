@@ -26,6 +26,14 @@ class Rig:
 PLAIN = Rig([0.0, -5.0], [6.0, 30.0], 0.0, 1.0, lambda away: 1 - 3 * away)
 ENGINE = Rig([900.0, 0.0], [4000.0, 60.0], 4.2, 1.5, lambda away: 730 + 360 * away)
 PAGES = {"README.md": PLAIN, "docs/index.md": PLAIN, "docs/guide.md": ENGINE}
+# Sections of docs/integrations.md, and the packages that they need.
+SECTIONS = {
+    "scikit-learn: ActiveLearner": "sklearn",
+    "scikit-activeml": "skactiveml",
+    "modAL": "modAL",
+    "BoTorch": "botorch",
+    "Ax": "ax",
+}
 
 
 def names_of(rig):
@@ -45,8 +53,21 @@ def names_of(rig):
 def test_blocks_run(page, data_home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where logs go
     monkeypatch.setenv("SKLEARN_ASAL_DATA", str(data_home))
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.S)
+    run_blocks((ROOT / page).read_text(encoding="utf-8"), page, names_of(PAGES[page]))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("section", SECTIONS)
+def test_blocks_of_integrations_run(section):
+    pytest.importorskip(SECTIONS[section])
+    page = (ROOT / "docs/integrations.md").read_text(encoding="utf-8")
+    parts = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.S | re.M))
+    assert {name for name, text in parts.items() if "```python" in text} == set(SECTIONS)
+    run_blocks(parts[section], section, names_of(PLAIN))
+
+
+def run_blocks(text, name, names):
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     assert blocks
-    names = names_of(PAGES[page])
     for i, block in enumerate(blocks):
-        exec(compile(block, f"{page}, block {i}", "exec"), names)
+        exec(compile(block, f"{name}, block {i}", "exec"), names)

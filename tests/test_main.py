@@ -119,7 +119,6 @@ def test_bad_field(tmp_path, capsys, arguments, message):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["train"],
         ["train", "no-such-preset", "--out", "x"],
         ["train", "safe-2d", "--out", "x", "--lengthscale", "normal:0,1"],

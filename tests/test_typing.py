@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from typing_extensions import assert_type
 
 from sklearn_asal import (
+    ActiveLearner,
     AmortizedQuerier,
     AmortizedSafeQuerier,
     CandidatePool,
@@ -87,6 +88,9 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     assert_type(report.p_safe, Floats | None)
     assert_type(GPQuerier(SparseGP(n_inducing=5)).assess([0.5, 0.5]), Report)
     gp.query(pool=pool, return_indices=flag, return_report=flag)
+    learner = ActiveLearner(object(), safe, refit=3).fit(X, y, y)
+    assert_type(learner.run(lambda x: (x.sum(), 0.1), 3, pool=pool), ActiveLearner)
+    assert_type(ActiveLearner.from_fitted(object(), safe), ActiveLearner)
     try:
         gp.query()
     except NoSafeCandidateError as error:
@@ -107,6 +111,8 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     GPQuerier(acquisition="min_unsafe")  # arg-type
     GPSafeQuerier(on_no_safe="ignore")  # arg-type
     RandomQuerier(budget="all")  # arg-type
+    learner.run(3, 3)  # arg-type
+    ActiveLearner(object(), safe, refit="never")  # arg-type
 
 
 def around(X: Floats, y: Floats) -> None:

@@ -1,11 +1,10 @@
 """Active learning beside BoTorch: ``python -m sklearn_asal.benchmarks.botorch``.
 
-BoTorch is no dependency: install it in an environment of its own.
+BoTorch is no dependency: ``pip install 'sklearn-asal[botorch]'``.
 """
 
 import argparse
 import importlib.util
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +21,6 @@ from .tasks import Task, get_task
 #: The methods and the tasks, in the order of the tables.
 METHODS = "aal-any", "gp", "sobol", "random", "botorch"
 TASKS = "branin", "lgbb", "airfoil", "rough-3d", "borehole-8d"
-
-# Points over which BoTorch averages the variance.
-_N_POINTS = 256
-# Rows of a pool that it scores at a time.
-_ROWS = 128
-# With twice as many it finds the same.
-_RESTARTS, _RAW_SAMPLES = 5, 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,62 +112,6 @@ class SobolQuerier(BaseQuerier):
         return point if candidates is None else candidates.nearest(point)[0]
 
 
-class BoTorchQuerier(BaseQuerier):
-    """What lowers the average variance of BoTorch's standard model most.
-
-    ``qNegIntegratedPosteriorVariance`` of a ``SingleTaskGP`` that is fitted anew for each query,
-    averaged over 256 Sobol points. All rows of a pool are compared, and rows that are spread over
-    the pool take the place of the Sobol points.
-
-    Parameters
-    ----------
-    bounds, budget, random_state, y_loc, y_scale
-        As for :class:`~sklearn_asal.RandomQuerier`.
-
-    Raises
-    ------
-    ImportError
-        BoTorch is not installed.
-    """
-
-    def _check_setup(self, n_features, budget=None):
-        if not is_installed():
-            raise ImportError(
-                "the method 'botorch' needs the package botorch; install it in an environment of "
-                "its own, together with this package: pip install botorch"
-            )
-
-    def _select(self, history, candidates, budget, rng):
-        import torch
-        from botorch.acquisition import qNegIntegratedPosteriorVariance
-        from botorch.fit import fit_gpytorch_mll
-        from botorch.models import SingleTaskGP
-        from botorch.optim import optimize_acqf
-        from botorch.utils.sampling import manual_seed
-        from gpytorch.mlls import ExactMarginalLogLikelihood
-
-        n_features = history.X.shape[1]
-        if candidates is None:
-            points = qmc.Sobol(n_features, seed=rng).random(_N_POINTS)
-        else:
-            points = candidates.reference(_N_POINTS)
-        X, y, points = (torch.tensor(part.copy()) for part in (history.X, history.y, points))
-        with manual_seed(int(rng.integers(2**31))), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about scales of few values, and retries
-            model = SingleTaskGP(X, y[:, None])
-            fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-            acquisition = qNegIntegratedPosteriorVariance(model, points)
-            if candidates is None:
-                cube = torch.tensor([[0.0], [1.0]], dtype=X.dtype).expand(2, n_features)
-                best, _ = optimize_acqf(acquisition, cube, 1, _RESTARTS, _RAW_SAMPLES)
-                return best[0].numpy().clip(0.0, 1.0)
-            available = candidates.available
-            rows = torch.tensor(candidates.points[available])[:, None]
-            with torch.no_grad():
-                values = torch.cat([acquisition(part) for part in rows.split(_ROWS)])
-        return available[int(values.argmax())]
-
-
 def is_installed():
     """Whether BoTorch can be imported.
 
@@ -199,8 +135,7 @@ def querier(method, task):
     -------
     querier
     """
-    own = {"sobol": SobolQuerier, "botorch": BoTorchQuerier}
-    return own[method]() if method in own else make(method, task)
+    return SobolQuerier() if method == "sobol" else make(method, task)
 
 
 def compare(tasks, methods, seeds, n_queries=None):

@@ -7,6 +7,8 @@ and with one, queries are safe more often.
 
 from dataclasses import dataclass, field
 
+from ..adapters.optional import adapter
+
 
 @dataclass(frozen=True)
 class Method:
@@ -15,19 +17,22 @@ class Method:
     Parameters
     ----------
     querier : str
-        Name of a class of ``sklearn_asal``.
+        Name of a class of ``sklearn_asal``, or of a class or function of the extra's adapter.
     params : dict
         Its constructor's parameters.
     safe : bool
         Whether it keeps safety measurements within limits, so that it needs a task that has them.
     label : str
         What tables and figures call it; the paper's name where it has one.
+    extra : str
+        The extra that it needs, such as "botorch". Such methods are part of no suite.
     """
 
     querier: str
     params: dict = field(default_factory=dict)
     safe: bool = False
     label: str = ""
+    extra: str = ""
 
 
 #: What each name stands for.
@@ -57,6 +62,12 @@ METHODS = {
     "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
     "mgp": Method("GPQuerier", {"surrogate": "mixture"}, False, "MGP AL"),
     "random": Method("RandomQuerier", {}, False, "Random"),
+    "botorch": Method("BoTorchQuerier", {}, False, "BoTorch, qNIPV", "botorch"),
+    "skactiveml-greedy": Method("greedy_sampling", {}, False, "scikit-activeml, GSi", "skactiveml"),
+    "skactiveml-committee": Method(
+        "query_by_committee", {}, False, "scikit-activeml, QBC", "skactiveml"
+    ),
+    "modal-std": Method("ModalQuerier", {}, False, "modAL, max std", "modal"),
 }
 
 # The tasks for which the paper gives sparse models 20 inducing points instead of 15.
@@ -67,7 +78,11 @@ _SPECIAL = {"fluid": "7d-fluid"}
 
 #: The methods of each suite. Those of "al" run on safe tasks, too, and take no notice of safety.
 SUITES = {
-    suite: tuple(name for name, method in METHODS.items() if method.safe == (suite == "safe"))
+    suite: tuple(
+        name
+        for name, method in METHODS.items()
+        if method.safe == (suite == "safe") and not method.extra
+    )
     for suite in ("al", "safe")
 }
 
@@ -94,6 +109,8 @@ def make(name, task, policy=None):
     ------
     KeyError
         If ``METHODS`` has no such name.
+    ImportError
+        The method is another package's, which is not installed.
     """
     import sklearn_asal
 
@@ -101,7 +118,8 @@ def make(name, task, policy=None):
     from ..surrogates import EnsembleGP, SparseGP
 
     method = METHODS[name]
-    querier = getattr(sklearn_asal, method.querier)(**method.params)
+    home = adapter(method.extra) if method.extra else sklearn_asal
+    querier = getattr(home, method.querier)(**method.params)
     known, n_features = querier.get_params(), len(task.bounds)
     surrogate, special = method.params.get("surrogate"), _SPECIAL.get(task.name)
     if surrogate == "sparse" and task.name in _LARGER:

@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from .. import __version__
 from .._typing import StrPath
+from ..adapters.optional import adapter
 from .methods import METHODS, make
 from .protocol import run
 from .results import Results, locked
@@ -131,7 +132,7 @@ def run_cells(
         If another run is using the folder.
     ImportError
         If dask's ``distributed`` or ``ray`` is asked for and missing, or the module of a task
-        cannot be imported.
+        cannot be imported, or the package of a method is not installed.
     KeyboardInterrupt
         After an interrupt. Finished cells are kept.
     """
@@ -145,6 +146,9 @@ def run_cells(
     named = _by_name(tasks)
     methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
     cells = _cells(named, methods, range(seeds))
+    for name, querier in methods.items():
+        if querier is None and METHODS[name].extra:
+            adapter(METHODS[name].extra)
 
     policy = None if policy is None else Path(policy).resolve()
     settings = {

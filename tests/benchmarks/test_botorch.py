@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 from scipy.stats import qmc
@@ -7,7 +5,7 @@ from scipy.stats import qmc
 from sklearn_asal import CandidatePool
 from sklearn_asal.benchmarks import botorch
 
-from .synthetic import wave
+from ..adapters.packages import without
 
 
 def test_sobol_points():
@@ -71,7 +69,7 @@ def test_rough_function_has_its_lengthscale():
 
 def test_tables(capsys, monkeypatch, data_home):
     monkeypatch.setenv("SKLEARN_ASAL_DATA", str(data_home))
-    monkeypatch.setitem(sys.modules, "botorch", None)
+    without(monkeypatch, "botorch")
     botorch.main(["--seeds", "2", "--queries", "2", "--tasks", "branin", "lgbb"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 13
@@ -91,19 +89,6 @@ def test_same_start_for_all_methods():
 
 
 def test_without_botorch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "botorch", None)
-    with pytest.raises(ImportError, match="install it in an environment of its own"):
+    without(monkeypatch, "botorch")
+    with pytest.raises(ImportError, match=r"sklearn-asal\[botorch\]"):
         botorch.compare(["branin"], ["botorch"], 1, 1)
-
-
-def test_botorch_asks_where_little_is_known():
-    pytest.importorskip("botorch")
-    X = np.linspace(0, 3, 8)[:, None]
-    querier = botorch.BoTorchQuerier(bounds=(0, 10), random_state=0).fit(X, wave(X))
-    first = querier.query()
-    assert 4 < first[0, 0] <= 10
-    assert np.array_equal(first, querier.query())
-    rows = np.linspace(0, 10, 60)[:, None]
-    _, (row,) = querier.query(pool=CandidatePool(rows), return_indices=True)
-    # The best row is next to the best point.
-    assert abs(rows[row, 0] - first[0, 0]) < 0.5

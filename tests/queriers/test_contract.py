@@ -87,6 +87,19 @@ def test_query_changes_nothing(make, seed, n_queries, pooled):
 
 
 @some
+@given(seed=seeds, pooled=st.booleans())
+def test_points_under_way_count_as_those_of_one_query(make, seed, pooled):
+    """As adapters ask, whose packages know what is being measured."""
+    X, y, z = campaign(seed)
+    pool = campaign(seed + 1, n=20)[0] if pooled else None
+    querier = make(bounds=BOUNDS).fit(X, y, z)
+    expected = querier.query(pool=pool, n_queries=3, budget=9)
+    for j in range(3):
+        found, _ = querier._query(None, None, None, 9 - j, pool, 1, False, expected[:j])
+        np.testing.assert_allclose(found, expected[j : j + 1], rtol=1e-9)
+
+
+@some
 @given(seed=seeds)
 def test_global_seed_has_no_influence(make, seed):
     querier = make(bounds=BOUNDS).fit(*campaign(seed))
