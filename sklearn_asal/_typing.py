@@ -16,8 +16,8 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 if TYPE_CHECKING:
     from .space import Feature
 
-    _Entry = ArrayLike | Feature
-    Bounds = _Entry | Sequence[_Entry] | Mapping[str, _Entry] | None
+    # A list of pairs and kinds of features is a list of objects to a type checker.
+    Bounds = ArrayLike | Feature | Sequence[Any] | Mapping[str, Any] | None
 else:
     Bounds = Any
 Location = float | Literal["auto"]

@@ -24,6 +24,8 @@ class Box:
     Attributes
     ----------
     lower, upper, width : ndarray of shape (n_features,)
+    kinds : tuple of shape (n_features,)
+        Of features; None, as here, for a plain interval.
     is_discrete, is_log : bool ndarray of shape (n_features,)
         Which features take some values only, or are on a logarithmic scale: here none.
     has_discrete : bool
@@ -63,6 +65,7 @@ class Box:
                 f"bounds of feature {j} must be finite with low < high, got "
                 f"({self.lower[j]:g}, {self.upper[j]:g})."
             )
+        self.kinds = (None,) * n_features
         self.is_discrete = self.is_log = np.zeros(n_features, dtype=bool)
         self.has_discrete = False
         self.key = (*self.lower.tolist(), *self.upper.tolist())

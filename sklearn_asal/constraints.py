@@ -117,24 +117,25 @@ class Constraints:
         """
         enough = self.linear_hold(X, strict)
         for one in self.nonlinear:
+            rounding = 0.0 if strict else _ROUNDING
+            low, high = np.asarray(one.lb, float), np.asarray(one.ub, float)
             for i in np.flatnonzero(enough):
-                enough[i] = self._satisfied(one, X[i], 0.0 if strict else _ROUNDING)
+                enough[i] = _satisfied(one.fun, X[i], low, high, rounding)
         return enough
 
-    def _satisfied(self, one, x, rounding):
-        low, high = np.asarray(one.lb, float), np.asarray(one.ub, float)
-        try:
-            value = one.fun(x.copy())
-            if value is None:  # which NumPy takes for NaN
-                raise TypeError("it returned None")
-            value = np.asarray(value, dtype=float)
-            value, low, high = np.broadcast_arrays(value, low, high)
-        except Exception as error:
-            raise ValueError(
-                f"constraints: the function of a NonlinearConstraint fails at x={x.tolist()} "
-                f"({type(error).__name__}: {error}). It takes one point, an array of shape "
-                f"({len(x)},), and returns as many numbers as it has limits."
-            ) from error
+
+def _satisfied(fun, x, low, high, rounding):
+    try:
+        value = fun(x.copy())
+        if value is None:  # which NumPy takes for NaN
+            raise TypeError("it returned None")
+        value = np.asarray(value, dtype=float)
         slack = rounding * np.abs(value)
         # NaN satisfies nothing.
         return bool(((value >= low - slack) & (value <= high + slack)).all())
+    except Exception as error:
+        raise ValueError(
+            f"constraints: the function of a NonlinearConstraint fails at x={x.tolist()} "
+            f"({type(error).__name__}: {error}). It takes one point, an array of shape "
+            f"({len(x)},), and returns as many numbers as it has limits."
+        ) from error

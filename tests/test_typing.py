@@ -29,6 +29,10 @@ from sklearn_asal import (
     CandidatePool,
     GPQuerier,
     GPSafeQuerier,
+    Grid,
+    Integer,
+    LipschitzBound,
+    Log,
     NoSafeCandidateError,
     RandomQuerier,
     SafetyGuard,
@@ -78,6 +82,15 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     assert_type(AmortizedQuerier.from_pretrained("2d", budget=3), AmortizedQuerier)
     assert_type(AmortizedQuerier().propose_many([(X, y), (X, y)], budgets=[3, 4]), Floats)
     assert_type(RandomQuerier().fit(pl.DataFrame({"a": y}), pl.Series(y)), RandomQuerier)
+    kinds = [Integer(1, 8), Log(1e-9, 1e-3), Grid([0.1, 0.2]), (0.0, 60.0)]
+    RandomQuerier(bounds=kinds, max_step={"T": 0.1}, constraints=[])
+    GPQuerier(bounds={"T": (0, 1), "n": Integer(1, 8)}, max_step=[0.1, 2])
+    held = GPSafeQuerier(lipschitz=LipschitzBound([1.0, 2.0], noise=0.1), bounds=Log(1, 10))
+    assert_type(held.query(fixed={"T": 1.0, 1: 2}, pending=X), Floats)
+    assert_type(held.query(fixed={0: 1.0}, pool=X, return_indices=True), tuple[Floats, Rows])
+    assert_type(held.withdraw(X).set_output(transform="pandas"), GPSafeQuerier)
+    assert_type(held.pending_, Floats)
+    assert_type(held.approach(X, n_steps=3).p_safe, Floats | None)
     gp = GPSafeQuerier("sparse", acquisition="min_unsafe", gamma=0.1)
     assert_type(gp.query(), Floats)
     assert_type(gp.query(pool=pool, return_indices=True), tuple[Floats, Rows])
@@ -113,6 +126,10 @@ def campaign(X: Floats, y: list[float], flag: bool) -> None:
     RandomQuerier(budget="all")  # arg-type
     learner.run(3, 3)  # arg-type
     ActiveLearner(object(), safe, refit="never")  # arg-type
+    RandomQuerier(bounds=object())  # arg-type
+    AmortizedSafeQuerier(on_no_safe="ignore")  # arg-type
+    held.query(pool=X, fixed=[1.0], return_indices=True)  # call-overload
+    held.approach(X).p_safe.mean()  # union-attr
 
 
 def around(X: Floats, y: Floats) -> None:

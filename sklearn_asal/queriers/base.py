@@ -108,9 +108,9 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
         Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
         them; rows of a pool up to rounding.
     max_step : float, array-like of shape (n_features,), or dict, default=None
-        The largest change of each feature from the observation told last, or from one of
-        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
-        that it leaves out may change at will.
+        The largest change of each feature from the observation told last, that is the last row,
+        or from one of ``n_queries`` to the next; in the user's units. A dict is by name or
+        position; features that it leaves out may change at will.
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
@@ -140,7 +140,7 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, when ``fit`` got a table with text for column names.
+        Their names, when ``fit`` got a table with text for column names, or ``bounds`` are a dict.
     """
 
     X_: Part[FloatArray] = Part("X")
@@ -639,7 +639,7 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
             proposals keep to them.
         pending : array-like of shape (n_features,) or (n_pending, n_features), default=None
             Experiments that are running, besides those that :meth:`ask` handed out. They are
-            dealt with like proposals of ``n_queries``: nothing is made up about their safety.
+            dealt with like proposals of ``n_queries``, and in a campaign count against the budget.
         return_indices : bool, default=False
             Return the rows of the pool as well.
         path : bool, default=False
@@ -801,9 +801,9 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
             wanted = library_of(told_as)
         if wanted is None or wanted == "default":
             return points
-        kinds = getattr(box_of(self.bounds, points.shape[1]), "kinds", [None] * points.shape[1])
-        whole = [isinstance(kind, Integer) for kind in kinds]
-        return table(points, wanted, self._names(told_as), whole)
+        kinds = box_of(self.bounds, points.shape[1]).kinds
+        is_whole = [isinstance(kind, Integer) for kind in kinds]
+        return table(points, wanted, self._names(told_as), is_whole)
 
     def _data(self, X, y, z, call, missing=True):
         """The campaign's record if a call is about that, else None; and its observations.

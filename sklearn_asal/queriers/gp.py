@@ -346,9 +346,9 @@ class GPQuerier(_ModelQuerier):
         Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
         them; rows of a pool up to rounding.
     max_step : float, array-like of shape (n_features,), or dict, default=None
-        The largest change of each feature from the observation told last, or from one of
-        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
-        that it leaves out may change at will.
+        The largest change of each feature from the observation told last, that is the last row,
+        or from one of ``n_queries`` to the next; in the user's units. A dict is by name or
+        position; features that it leaves out may change at will.
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
@@ -374,7 +374,7 @@ class GPQuerier(_ModelQuerier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, when ``fit`` got a table with text for column names.
+        Their names, when ``fit`` got a table with text for column names, or ``bounds`` are a dict.
 
     See Also
     --------
@@ -511,9 +511,9 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
         Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
         them; rows of a pool up to rounding.
     max_step : float, array-like of shape (n_features,), or dict, default=None
-        The largest change of each feature from the observation told last, or from one of
-        ``n_queries`` to the next, in the user's units. A dict is by name or position; features
-        that it leaves out may change at will.
+        The largest change of each feature from the observation told last, that is the last row,
+        or from one of ``n_queries`` to the next; in the user's units. A dict is by name or
+        position; features that it leaves out may change at will.
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
@@ -544,7 +544,7 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, when ``fit`` got a table with text for column names.
+        Their names, when ``fit`` got a table with text for column names, or ``bounds`` are a dict.
     guard_ : CampaignGuard
         ``guard_.check(x)`` and ``guard_.pull_back(x)`` of points in the user's units.
 
