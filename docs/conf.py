@@ -23,10 +23,13 @@ numpydoc_show_class_members = False
 autodoc_mock_imports = ["skactiveml", "modAL", "botorch", "ax"]  # of the adapters
 exclude_patterns = ["_build", "auto_examples/*.ipynb"]
 html_theme = "pydata_sphinx_theme"
+html_title = project  # with the version, it lies over the navigation bar
+html_theme_options = {"header_links_before_dropdown": 7}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "download_all_examples": False,
     "abort_on_example_error": True,
     "write_computation_times": False,
+    "remove_config_comments": True,
 }

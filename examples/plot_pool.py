@@ -1,54 +1,54 @@
 """
-Only some points can be measured
-================================
+A table of candidates
+=====================
 
-Archives, fixed test plans and machines with discrete settings offer a finite set of candidates.
-Pass them as a pool: the querier returns one of its rows that has not been measured.
+A laboratory has 500 alloys on its shelves. Their hardness shall be learned from few tests. Alloys
+that are too brittle crack in the press, so their toughness must be 20 J or more. Only what is on
+the shelves can be tested: the table is the pool.
 """
 
 # %%
-# A grid of settings. Begin with five safe ones near a corner.
+# The shelves, and a simulated press.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from sklearn_asal import AmortizedSafeQuerier, CandidatePool
-from sklearn_asal.datasets import simionescu
+from sklearn_asal.displays import CampaignDisplay
 
-bench = simionescu()
-axis = np.linspace(-1.25, 1.25, 26)
-candidates = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-pool = CandidatePool(candidates)
-y_all, z_all = bench.measure(candidates, random_state=0)
+rng = np.random.default_rng(0)
+lower, upper = [0.1, 0.0, 0.0, 150.0], [1.2, 18.0, 10.0, 650.0]
+names = ["carbon", "chromium", "nickel", "tempering"]
+alloys = pd.DataFrame(rng.uniform(lower, upper, (500, 4)).round(2), columns=names)
 
-near = np.flatnonzero((np.abs(candidates + 0.5) <= 0.25).all(axis=1) & (z_all >= 0))
-first = np.random.default_rng(0).choice(near, 5, replace=False)
-querier = AmortizedSafeQuerier(bounds=bench.bounds)
-querier.fit(candidates[first], y_all[first], z_all[first])
 
-# %%
-# ``return_indices`` gives the rows of the pool, and ``tell`` takes them, so that they are never
-# proposed again. Without ``index`` a row is known by its values.
+def press(alloy):
+    carbon, chromium, nickel, tempering = alloy.to_numpy().T
+    hardness = 30 + 25 * np.sqrt(carbon) + 0.5 * chromium - 0.03 * (tempering - 150)
+    toughness = 60 - 50 * carbon + 2.0 * nickel - 0.8 * chromium + 0.05 * (tempering - 400)
+    noise = rng.normal(0, 0.5, (2, len(alloy)))
+    return hardness + noise[0], toughness + noise[1]
 
-chosen = []
-for _ in range(30):
-    x_next, (index,) = querier.query(pool=pool, return_indices=True)
-    querier.tell(x_next, y_all[index], z_all[index], index=index)
-    chosen.append(index)
-print(f"{len(set(chosen))} different rows, {np.mean(z_all[chosen] >= 0):.2f} of them safe")
 
 # %%
-fig, ax = plt.subplots(figsize=(5, 5), layout="constrained")
-ax.scatter(*candidates.T, s=4, c=np.where(bench.safety(candidates) >= 0, "#2a7f2a", "#cccccc"))
-ax.plot(*candidates[first].T, "ks", label="initial points")
-ax.plot(*candidates[chosen].T, "o", mfc="none", mec="C0", label="queries")
-ax.set(xlabel="$x_1$", ylabel="$x_2$", title="candidates: safe ones are green")
-ax.legend(loc="upper right")
+# Five tough alloys are known. ``query`` returns the row of the pool, and ``tell`` takes it, so
+# that no alloy is tested twice.
+
+pool = CandidatePool(alloys)
+known = alloys[(alloys["carbon"] < 0.3) & (alloys["chromium"] < 8)].index[:5]
+querier = AmortizedSafeQuerier(bounds=np.column_stack([lower, upper]), safety_threshold=20.0)
+querier.fit(alloys.loc[known], *press(alloys.loc[known]))
+for _ in range(25):
+    x, index = querier.query(pool=pool, return_indices=True)
+    querier.tell(x, *press(x), index=index)
+print(f"tested: {sorted(querier.index_[5:].tolist())}")
+print(f"too brittle: {np.sum(querier.z_ < 20)}")
+
+# %%
+# Four inputs are shown as parallel coordinates: a line is one alloy.
+
+units = dict.fromkeys(names[:3], "%") | {"tempering": "°C", "hardness": "HRC", "toughness": "J"}
+called = {"y_name": "hardness", "z_name": "toughness", "units": units}
+CampaignDisplay.from_querier(querier, kind="parallel", pool=pool, **called)
 plt.show()
-
-# %%
-# For rigs that run in parallel: four proposals for one answer, and what is expected of them.
-
-x_next, report = querier.query(pool=pool, n_queries=4, return_report=True)
-print(x_next)
-print(f"safe with probabilities {report.p_safe.round(3)}")

@@ -1,61 +1,59 @@
 """
-Raw units, a limit from above, a table of data
-==============================================
+A reactor with two limits
+=========================
 
-A reactor is run at a temperature and a feed rate. The yield shall be learned; the pressure must not
-pass 6 bar. Bounds and limit are given in the units of the instruments, nothing is scaled, and the
-inputs come as a table, here of pandas. So proposals are tables, too.
+The yield of a reactor shall be learned over temperature and feed rate. The pressure must not pass
+6 bar, and the purity must not fall below 95 %. Data come and go as tables of pandas.
 """
 
 # %%
-# The reactor is made up. Pressure rises with both inputs, and faster when both are high.
+# The reactor is simulated. Pressure rises with both inputs; purity falls where it is hot.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from sklearn_asal import AmortizedSafeQuerier
+from sklearn_asal.displays import CampaignDisplay, SafetyDisplay
 
 rng = np.random.default_rng(0)
 
 
 def run_experiment(x):
-    """Yield in percent and pressure in bar at a temperature in °C and a feed rate in l/h."""
-    t, f = (x["temperature"] - 360) / 60, (x["feed_rate"] - 12) / 8
-    pressure = 4.0 + 1.4 * t + 1.1 * f + 0.8 * t * f
+    t, f = (x["temperature"] - 360) / 60, (x["feed"] - 12) / 8
     yield_ = 55 + 15 * np.sin(1.5 * t) * np.cos(1.2 * f) + 5 * f
-    noise = rng.normal(scale=[[0.5], [0.05]], size=(2, len(x)))
-    return yield_ + noise[0], pressure + noise[1]
+    pressure = 4.0 + 1.2 * t + 1.1 * f + 0.6 * t * f
+    purity = 97.5 - 2.5 * np.exp(1.5 * t) / np.e + 0.5 * f
+    noise = rng.normal(scale=[[0.5], [0.05], [0.1]], size=(3, len(x)))
+    return yield_ + noise[0], pd.DataFrame(
+        {"pressure": pressure + noise[1], "purity": purity + noise[2]}
+    )
 
 
 # %%
-# The first experiments are where the reactor is known to be safe: cold, and slowly fed. From one
-# experiment to the next the temperature can be changed by 30 degrees.
+# The first runs are where the reactor is known to be safe: cold, and slowly fed. Each limit has a
+# column of ``z``, a threshold and a side.
 
-X = pd.DataFrame({"temperature": rng.uniform(305, 325, 5), "feed_rate": rng.uniform(5, 8, 5)})
-y, z = run_experiment(X)
-
+X = pd.DataFrame({"temperature": rng.uniform(310, 330, 5), "feed": rng.uniform(6, 9, 5)})
 querier = AmortizedSafeQuerier(
-    bounds={"temperature": (300, 420), "feed_rate": (4, 20)},
-    safety_threshold=6.0,
-    safe_when="below",
-    max_step={"temperature": 30},
+    bounds={"temperature": (300, 420), "feed": (4, 20)},
+    safety_threshold=[6.0, 95.0],
+    safe_when=["below", "above"],
 )
-querier.fit(X, y, z)
+querier.fit(X, *run_experiment(X))
 for _ in range(25):
-    x_next = querier.query()
+    x_next = querier.query()  # a table with one row, for the inputs were a table
     querier.tell(x_next, *run_experiment(x_next))
-
-log = pd.DataFrame(querier.X_, columns=querier.feature_names_in_)
-print(log.assign(yield_percent=querier.y_, pressure_bar=querier.z_).round(2).to_string())
-print(f"{querier.safety_rule}; highest pressure: {querier.z_.max():.2f} bar")
-print(f"largest change of temperature: {log['temperature'].diff().abs()[5:].max():.1f} degrees")
+print(querier.safety_rule)
+print(pd.DataFrame(querier.z_, columns=["pressure", "purity"]).describe().loc[["min", "max"]])
 
 # %%
-# Tell the querier what was measured, not what was proposed. Here the valve overshot.
+# The map has one line for each limit: where its measurement is expected to be at the limit.
 
-x_next, report = querier.query(return_report=True)
-x_actual = x_next + [0.8, -0.1]
-querier.tell(x_actual, *run_experiment(x_actual))
-print(f"proposed {x_next.round(2).to_dict('records')}")
-print(f"safe with probability {report.p_safe[0]:.3f}")
-print(f"measured {querier.X_[-1].round(2)}, at {querier.z_[-1]:.2f} bar")
+units = {"temperature": "°C", "feed": "l/h", "y": "%", "pressure": "bar", "purity": "%"}
+CampaignDisplay.from_querier(querier, units=units)
+plt.show()
+
+# %%
+SafetyDisplay.from_querier(querier, units=units)
+plt.show()

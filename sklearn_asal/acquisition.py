@@ -15,8 +15,8 @@ _ROWS = 4096
 #: Scores closer than this count as equal, so that rounding does not decide; some of them are
 #: computed in single precision.
 TIE = 1e-5
-# A point that may be safe with a smaller probability is not worth to be known.
-_POSSIBLY_SAFE = 0.16
+#: A point that may be safe with a smaller probability is not worth to be known.
+POSSIBLY_SAFE = 0.16
 # Risk is the probability of being unsafe in units of gamma. The logarithm of a gain is lowered by
 # so much times the risk, and candidates of a higher risk than the limit are never taken.
 _PENALTY, _LARGEST_RISK = 0.35, 6.0
@@ -257,7 +257,7 @@ def possibly_safe(limits: Sequence[Surrogate], reference: FloatArray) -> FloatAr
             p_safe *= model.probability_at(reference)
         else:
             p_safe *= probability_of_feasibility([model], reference)
-    return (p_safe >= _POSSIBLY_SAFE).astype(float)
+    return (p_safe >= POSSIBLY_SAFE).astype(float)
 
 
 def probability_of_feasibility(limits: Sequence[Surrogate], X: FloatArray) -> FloatArray:

@@ -5,11 +5,11 @@ import numpy as np
 from .benchmarks import get_task, run
 from .datasets import townsend
 from .datasets.function import CENTRE
+from .displays.style import GREEN
 from .queriers import AmortizedSafeQuerier
 from .queriers.base import BaseQuerier
 
 _COLUMNS = "{:<10} {:<30} {:>12} {:>8} {:>10}"
-_SAFE, _LIMIT, _UNSAFE = "#d8ecd8", "#2a7f2a", "#c0392b"
 
 
 class _CentreQuerier(BaseQuerier):
@@ -75,40 +75,25 @@ def demo(n_queries=30, seed=0, out="demo.png", data_home=None):
 def _draw(campaigns, out):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6 * len(campaigns), 5), layout="constrained")
+    from .displays import CampaignDisplay
+
+    figure = Figure(figsize=(6.4 * len(campaigns), 5.6), layout="constrained")
     for axes, (task, querier) in zip(
         np.atleast_1d(figure.subplots(1, len(campaigns))), campaigns, strict=True
     ):
+        CampaignDisplay.from_querier(querier, x_next=None, ax=axes)
         _draw_limit(axes, task)
-        n = task.n_init
-        axes.plot(*querier.X_[:n].T, "ks", ms=5, label="initial points")
-        for i, (point, z) in enumerate(zip(querier.X_[n:], querier.z_[n:], strict=True), 1):
-            colour = "black" if z >= 0 else _UNSAFE
-            axes.text(*point, str(i), ha="center", va="center", size=8, color=colour)
-        (x_low, x_high), (y_low, y_high) = task.bounds
-        axes.set(
-            title=task.name,
-            xlabel="$x_1$",
-            ylabel="$x_2$",
-            xlim=(x_low, x_high),
-            ylim=(y_low, y_high),
-        )
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
-    figure.suptitle("Green: safe region and its limit. Numbers: queries in order, red if unsafe.")
+        axes.set_title(task.name)
+    figure.suptitle("Numbers: queries in order. Green: the true limit, which no querier knows.")
     figure.savefig(out, dpi=120)
 
 
 def _draw_limit(axes, task):
-    """The safe region, which the querier does not know."""
     if task.name == "townsend":
-        safety = townsend().safety
         low, high = task.bounds.T
-        x1, x2 = np.meshgrid(*np.linspace(low, high, 200).T)
-        z = safety(np.stack([x1, x2], -1).reshape(-1, 2)).reshape(x1.shape)
-        axes.contourf(x1, x2, z, levels=[0, np.inf], colors=[_SAFE])
-        axes.contour(x1, x2, z, levels=[0], colors=[_LIMIT])
+        grid = np.stack(np.meshgrid(*np.linspace(low, high, 200).T), axis=-1)
+        z = townsend().safety(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+        axes.contour(*np.moveaxis(grid, -1, 0), z, levels=[0], colors=[GREEN], linewidths=2.5)
     else:
         X, z = task.source.X, task.source.z
-        axes.tricontourf(*X.T, z, levels=[0, z.max()], colors=[_SAFE])
-        axes.tricontour(*X.T, z, levels=[0], colors=[_LIMIT])
-        axes.plot(*X.T, ".", ms=2, color="gray", label="candidates")
+        axes.tricontour(*X.T, z, levels=[0], colors=[GREEN], linewidths=2.5)

@@ -53,6 +53,7 @@ def names_of(rig):
 def test_blocks_run(page, data_home, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # where logs go
     monkeypatch.setenv("SKLEARN_ASAL_DATA", str(data_home))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     run_blocks((ROOT / page).read_text(encoding="utf-8"), page, names_of(PAGES[page]))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_asal
-from sklearn_asal import acquisition, benchmarks, datasets, policies, surrogates
+from sklearn_asal import acquisition, benchmarks, datasets, displays, policies, surrogates
 
 ROOT = Path(__file__).parents[1]
 
@@ -174,7 +174,7 @@ def test_a_type_checker_knows_what_comes_back_and_refuses_wrong_uses(tmp_path):
 def public():
     """All functions that are public, and the methods of public classes, by name."""
     found = {}
-    listing = sklearn_asal, benchmarks, datasets, policies, surrogates
+    listing = sklearn_asal, benchmarks, datasets, displays, policies, surrogates
     members = [getattr(module, name) for module in listing for name in module.__all__]
     members += [one for one in vars(acquisition).values() if is_public_of(acquisition, one)]
     for one in members:

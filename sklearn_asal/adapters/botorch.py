@@ -18,7 +18,8 @@ except ImportError as error:
 
     raise missing("botorch") from error
 
-from .._typing import Bounds, Location, RandomState, Scale
+from .._typing import Bounds, Location, RandomState, Scale, StrPath
+from ..log import CampaignLog
 from ..queriers.base import BaseQuerier
 from ..validation import whole
 from .rows import ready
@@ -116,7 +117,8 @@ class BoTorchQuerier(BaseQuerier):
         spread over the pool.
     num_restarts, raw_samples : int, default=5 and 128
         Of ``optimize_acqf``, where there is no pool. With twice as many it found the same.
-    bounds, budget, random_state, y_loc, y_scale
+    bounds, budget, random_state, y_loc, y_scale, constraints, max_step, log, stop_when, \
+            repeat_every
         As for :class:`~sklearn_asal.RandomQuerier`.
 
     Examples
@@ -137,9 +139,23 @@ class BoTorchQuerier(BaseQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
+            log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.n_points = n_points
         self.num_restarts = num_restarts

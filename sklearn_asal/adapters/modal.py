@@ -15,7 +15,8 @@ except ImportError as error:
 
     raise missing("modal") from error
 
-from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale
+from .._typing import Bounds, FloatArray, IntArray, Location, RandomState, Scale, StrPath
+from ..log import CampaignLog
 from ..queriers.reporting import ReportingQuerier
 from ..validation import finite_array
 from .rows import ready
@@ -113,7 +114,8 @@ class ModalQuerier(StrategyQuerier):
     n_candidates : int, default=500
         Number of random points that the strategy compares, or of rows of a pool, others at each
         query.
-    bounds, budget, random_state, y_loc, y_scale
+    bounds, budget, random_state, y_loc, y_scale, constraints, max_step, log, stop_when, \
+            repeat_every
         As for :class:`~sklearn_asal.RandomQuerier`. The strategy gets inputs in the unit cube and
         outputs scaled by the last two.
 
@@ -140,6 +142,11 @@ class ModalQuerier(StrategyQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             strategy,
@@ -150,6 +157,11 @@ class ModalQuerier(StrategyQuerier):
             random_state=random_state,
             y_loc=y_loc,
             y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
+            log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
 
     def _check_setup(self, n_features, budget=None):

@@ -18,8 +18,9 @@ except ImportError as error:
 
     raise missing("skactiveml") from error
 
-from .._typing import Bounds, Location, RandomState, Scale
+from .._typing import Bounds, Location, RandomState, Scale, StrPath
 from ..exceptions import warn_user
+from ..log import CampaignLog
 from ..queriers.base import SafeQuerierMixin
 from .rows import chosen, ready
 from .strategies import StrategyQuerier, default_model
@@ -166,7 +167,8 @@ class SkactivemlQuerier(StrategyQuerier):
     n_candidates : int, default=500
         Number of random points that the strategy compares, or of rows of a pool, others at each
         query.
-    bounds, budget, random_state, y_loc, y_scale
+    bounds, budget, random_state, y_loc, y_scale, constraints, max_step, log, stop_when, \
+            repeat_every
         As for :class:`~sklearn_asal.RandomQuerier`. The strategy gets inputs in the unit cube and
         outputs scaled by the last two.
 
@@ -191,6 +193,11 @@ class SkactivemlQuerier(StrategyQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
             strategy,
@@ -201,6 +208,11 @@ class SkactivemlQuerier(StrategyQuerier):
             random_state=random_state,
             y_loc=y_loc,
             y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
+            log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.query_params = query_params
 

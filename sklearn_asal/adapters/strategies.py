@@ -9,7 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from .._typing import Bounds, Location, RandomState, Scale
+from .._typing import Bounds, Location, RandomState, Scale, StrPath
+from ..log import CampaignLog
 from ..queriers.base import BaseQuerier
 from ..validation import whole
 
@@ -26,7 +27,8 @@ class StrategyQuerier(BaseQuerier):
     n_candidates : int, default=500
         Number of random points that the strategy compares, or of rows of a pool, others at each
         query.
-    bounds, budget, random_state, y_loc, y_scale
+    bounds, budget, random_state, y_loc, y_scale, constraints, max_step, log, stop_when, \
+            repeat_every
         As for :class:`~sklearn_asal.RandomQuerier`. The strategy gets inputs in the unit cube and
         outputs scaled by the last two.
     """
@@ -42,9 +44,23 @@ class StrategyQuerier(BaseQuerier):
         random_state: RandomState = None,
         y_loc: Location = 0.0,
         y_scale: Scale = 1.0,
+        constraints: Any = None,
+        max_step: Any = None,
+        log: StrPath | CampaignLog | None = None,
+        stop_when: float | None = None,
+        repeat_every: int | None = None,
     ) -> None:
         super().__init__(
-            bounds=bounds, budget=budget, random_state=random_state, y_loc=y_loc, y_scale=y_scale
+            bounds=bounds,
+            budget=budget,
+            random_state=random_state,
+            y_loc=y_loc,
+            y_scale=y_scale,
+            constraints=constraints,
+            max_step=max_step,
+            log=log,
+            stop_when=stop_when,
+            repeat_every=repeat_every,
         )
         self.strategy = strategy
         self.model = model

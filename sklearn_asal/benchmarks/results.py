@@ -124,6 +124,24 @@ class Results:
         lines = [[*cell, self.failures[cell]] for cell in sorted(self.failures)]
         self._replace("failures.csv", _csv([[*COLUMNS[:3], "error"], *lines]))
 
+    def campaigns(self, task):
+        """The finished campaigns of one task.
+
+        Parameters
+        ----------
+        task : str
+
+        Returns
+        -------
+        dict of str to list of list of Record
+            By method; a list for each seed, in their order.
+        """
+        found = {}
+        for (name, method, _), records in sorted(self.records.items()):
+            if name == task:
+                found.setdefault(method, []).append(records)
+        return found
+
     def _read(self):
         for row in _rows(self.folder / "results.csv"):
             cell = row["task"], row["method"], int(row["seed"])

@@ -133,6 +133,84 @@ def mean_and_error(values):
     return float(values.mean()), float(error)
 
 
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One method over its queries.
+
+    Parameters
+    ----------
+    method : str or None
+        None for one that is not of ``METHODS``.
+    label : str
+    rmse, safe_share : ndarray of shape (k, 3)
+        Number of queries, mean and standard error over campaigns; where all of these have a value.
+    milliseconds : ndarray
+        Of all queries and campaigns.
+    """
+
+    method: str | None
+    label: str
+    rmse: np.ndarray
+    safe_share: np.ndarray
+    milliseconds: np.ndarray
+
+
+def curves(campaigns, named=True):
+    """Means over campaigns, query by query.
+
+    Parameters
+    ----------
+    campaigns : dict of str to list of list of Record
+        By method.
+    named : bool, default=True
+        Whether names are those of ``METHODS``, whose order and labels count, others after these.
+
+    Returns
+    -------
+    list of Curve
+    """
+    order, names = list(METHODS), list(campaigns)
+    if named:
+        names.sort(key=lambda name: _place(order, name))
+    return [
+        Curve(
+            name if named and name in METHODS else None,
+            label_of(name) if named else name,
+            _means(campaigns[name], "rmse"),
+            _means(campaigns[name], "safe_share"),
+            np.array([1e3 * r.seconds for records in campaigns[name] for r in records]),
+        )
+        for name in names
+    ]
+
+
+def _means(campaigns, column):
+    values = {}
+    for record in (record for records in campaigns for record in records):
+        if not math.isnan(getattr(record, column)):
+            values.setdefault(record.query, []).append(getattr(record, column))
+    rows = [
+        (query, *mean_and_error(values[query]))
+        for query in sorted(values)
+        if len(values[query]) == len(campaigns)
+    ]
+    return np.array(rows).reshape(-1, 3)
+
+
+def label_of(method):
+    """What tables and figures call a method.
+
+    Parameters
+    ----------
+    method : str
+
+    Returns
+    -------
+    str
+    """
+    return METHODS[method].label if method in METHODS else method
+
+
 def tables(lines):
     """The lines as text, one table a task.
 
@@ -154,7 +232,7 @@ def tables(lines):
         header.append("ms a query")
         paper = paper_rmse(line.task, line.method, line.queries)
         row = [
-            METHODS[line.method].label if line.method in METHODS else line.method,
+            label_of(line.method),
             str(line.seeds),
             str(line.queries),
             _plus_minus(line.rmse),

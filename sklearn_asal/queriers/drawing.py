@@ -96,13 +96,14 @@ class Drawing:
             # Whatever a step, or features that are fixed now, leave.
             everything, points = type(region)(self._box, known), ()
             with contextlib.suppress(ValueError):  # they may be all that can be drawn
-                points = Drawing(everything, self._history, np.random.default_rng(0))._spread()
+                points = Drawing(everything, self._history, np.random.default_rng(0)).spread()
             if not len(points):
                 return self._box.to_unit(X[:_N_REFERENCE])
             known.reference = self._rank, points
         return known.reference[1]
 
-    def _spread(self):
+    def spread(self):
+        """Points all over the region, ``(k, n_features)`` in the unit cube."""
         if self._constraints is None:
             points = sobol(_N_REFERENCE, len(self._rank))[:, self._rank]
             return self._box.to_unit(self._box.from_unit(points))

@@ -1,7 +1,7 @@
 """A guard on proposals, calibrated by what was measured, and what the calibration says."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -84,6 +84,11 @@ class Calibration:
     scores : ndarray of shape (n, n_limits)
         Leave-one-out residuals of the margins, predicted minus measured, over the predictive
         scale. Positive ones were predicted too safe.
+    z_mean, z_std : ndarray of shape (n,) or (n, n_limits)
+        Leave-one-out predictions of the safety measurements and their standard deviations, in the
+        user's units, noise included.
+    dof : ndarray of shape (n_limits,)
+        Degrees of freedom of Student's t distribution, which the model expects the scores to have.
     quantile : ndarray of shape (n_limits,)
         Conformal quantile of the scores, see :meth:`SafetyGuard.required`.
     required : ndarray of shape (n_limits,)
@@ -96,6 +101,9 @@ class Calibration:
     p_safe: FloatArray
     is_safe: NDArray[np.bool_]
     scores: FloatArray
+    z_mean: FloatArray
+    z_std: FloatArray
+    dof: FloatArray
     quantile: FloatArray
     required: FloatArray
     is_believable: bool
@@ -387,7 +395,12 @@ def is_believable(limits: Sequence[AmortizedGP]) -> bool:
     return True
 
 
-def calibrated(guard: SafetyGuard, history: History, limits: Sequence[AmortizedGP]) -> Calibration:
+def calibrated(
+    guard: SafetyGuard,
+    history: History,
+    limits: Sequence[AmortizedGP],
+    in_units: Callable[[Any], tuple[FloatArray, FloatArray]],
+) -> Calibration:
     """What the measured margins say of their models.
 
     Parameters
@@ -396,6 +409,9 @@ def calibrated(guard: SafetyGuard, history: History, limits: Sequence[AmortizedG
     history : History
     limits : sequence of AmortizedGP
         Models of its margins.
+    in_units : callable
+        Means and standard deviations of safety measurements in the user's units, of those of
+        margins, ``(n_limits, 2, n)``.
 
     Returns
     -------
@@ -407,12 +423,17 @@ def calibrated(guard: SafetyGuard, history: History, limits: Sequence[AmortizedG
         Fewer than two observations.
     """
     scores = np.column_stack([model.leave_one_out()[model.which_] for model in limits])
+    predicted = [np.array(model.leave_one_out_prediction())[:, model.which_] for model in limits]
+    z_mean, z_std = in_units(predicted)
     each = [model.leave_one_out_probability()[model.which_] for model in limits]
     p_safe = np.prod(each, axis=0)
     return Calibration(
         p_safe=p_safe,
         is_safe=history.observed.worst_margin >= 0,
         scores=scores,
+        z_mean=z_mean,
+        z_std=z_std,
+        dof=np.array([model.dof_ - 1.0 for model in limits]),
         quantile=guard.conformal_quantile(limits),
         required=guard.required(limits),
         is_believable=is_believable(limits),

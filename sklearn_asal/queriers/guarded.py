@@ -1,6 +1,7 @@
 """What a querier adds whose proposals a guard checks."""
 
 import contextlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from .._typing import FloatArray
 from ..exceptions import NoSafeCandidateError, SafetyWarning, warn_user
 from ..settings import numpy_defaults
 from ..threads import one_thread
+from .base import measured
 from .guard import Calibration, SafetyGuard, calibrated
+from .reporting import raw_limits
 
 
 class GuardedMixin:
@@ -75,7 +78,9 @@ class GuardedMixin:
                     f"calibration needs two observations or more, and there are {n}. One that is "
                     "repeated, with the same outcome, counts once."
                 )
-            return calibrated(self._stated_guard(), history, limits)
+            z_measured = measured(data, history)[2]
+            in_units = partial(raw_limits, self, z=z_measured)
+            return calibrated(self._stated_guard(), history, limits, in_units)
 
     def _margin_models(self, history):
         """Models of the margins, one for each limit; to be called with the cache's lock."""

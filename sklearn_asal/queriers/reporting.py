@@ -225,7 +225,7 @@ class ReportingQuerier(BaseQuerier):
         data = measured(data, history)
         loc = moments(data[1])[0] if is_auto(self.y_loc) else float(self.y_loc)
         scale = moments(data[1])[1] if is_auto(self.y_scale) else float(self.y_scale)
-        raw = _raw_limits(self, margin, data[2]) if limits else (None, None)
+        raw = raw_limits(self, margin, data[2]) if limits else (None, None)
         return Report(loc + scale * mean, scale * std, p_safe, *raw)
 
     def _models(self, history):
@@ -233,8 +233,21 @@ class ReportingQuerier(BaseQuerier):
         raise NotImplementedError
 
 
-def _raw_limits(querier, margin, z):
-    """Means and standard deviations of safety measurements in the user's units."""
+def raw_limits(querier, margin, z):
+    """Means and standard deviations of safety measurements in the user's units.
+
+    Parameters
+    ----------
+    querier : querier
+    margin : sequence of (mean, std) of shape (n_limits, 2, n)
+        Of margins, at unit scale.
+    z : ndarray of shape (k,) or (k, n_limits)
+        What was measured, for scales that are "auto" and limits that are booleans.
+
+    Returns
+    -------
+    z_mean, z_std : ndarray of shape (n,) or (n, n_limits)
+    """
     mean, std = np.transpose(margin, (1, 2, 0))
     scale = querier.z_scale
     if is_auto(scale):

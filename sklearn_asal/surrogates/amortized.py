@@ -260,6 +260,24 @@ class AmortizedGP(BaseEstimator):
         return residual / scale
 
     @own_settings()
+    def leave_one_out_prediction(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of each observation by the model of all the others.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (n,)
+            Noise included; see :meth:`predict`.
+
+        Raises
+        ------
+        ValueError
+            See :meth:`leave_one_out`.
+        """
+        residuals, scales = self._without_each()
+        dof = max(self.dof_ - 1, 3.0)
+        return self._mixed(residuals + self._values, np.sqrt(dof / (dof - 2)) * scales)
+
+    @own_settings()
     def leave_one_out_probability(self) -> FloatArray:
         """Probability by the model of all others that each measurement is positive.
 

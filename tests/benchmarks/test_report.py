@@ -1,19 +1,16 @@
 """Tables and figures."""
 
 import base64
-import itertools
 import math
 import re
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from sklearn_asal.benchmarks.methods import SUITES
 from sklearn_asal.benchmarks.protocol import Record
-from sklearn_asal.benchmarks.report import figure, report
+from sklearn_asal.benchmarks.report import report
 from sklearn_asal.benchmarks.results import Results
-from sklearn_asal.benchmarks.summary import markdown, paper_rmse, short, summarise, tables
+from sklearn_asal.benchmarks.summary import curves, markdown, paper_rmse, short, summarise, tables
 
 from ..datasets.settings import SETTINGS
 
@@ -60,6 +57,19 @@ def test_means_over_seeds(results):
     assert lines[0].rmse[0] == 0.25
     assert math.isnan(lines[0].rmse[1])
     assert math.isnan(lines[0].safe_share[0])
+
+
+def test_curves(results):
+    ours, mine = curves(results.campaigns("simionescu"))
+    assert (ours.method, ours.label, mine.method, mine.label) == ("asal", "ASAL", None, "mine")
+    # Means over three seeds: RMSE 1, 2, 3, then 0.1, 0.2, 0.6.
+    np.testing.assert_allclose(ours.rmse, [[1, 2, 1 / math.sqrt(3)], [2, 0.3, math.sqrt(0.07 / 3)]])
+    np.testing.assert_allclose(ours.safe_share[:, :2], [[1, 1], [2, 2.5 / 3]])
+    # One value of one seed: no standard error.
+    np.testing.assert_array_equal(mine.rmse, [[2, 0.5, NAN]])
+    (gp,) = curves(results.campaigns("sinus"))
+    assert len(gp.safe_share) == 0
+    assert [one.label for one in curves({"random": [], "gp": []}, named=False)] == ["random", "gp"]
 
 
 def test_tables(results):
@@ -154,62 +164,6 @@ def test_settings_of_the_program_around_do_not_matter(results, setting):
     with SETTINGS[setting]():
         assert written() == expected
         assert Results(results.folder).records == results.records
-
-
-def test_figure(results):
-    panels = figure(results, "simionescu").axes
-    assert [panel.get_ylabel() for panel in panels[:2]] == ["RMSE", "share of safe queries"]
-    assert panels[2].get_xscale() == "log"
-    ours, mine = panels[0].lines
-    np.testing.assert_allclose(ours.get_xydata(), [[1, 2], [2, 0.3]])
-    np.testing.assert_allclose(mine.get_xydata(), [[2, 0.5]])
-    np.testing.assert_allclose(panels[1].lines[0].get_xydata(), [[1, 1], [2, 2.5 / 3]])
-    np.testing.assert_allclose([line.get_xdata()[0] for line in panels[2].lines[1::2]], [3, 1000])
-    # Without safety there is no panel for it.
-    assert len(figure(results, "sinus").axes) == 2
-
-
-@pytest.mark.parametrize("fast", [3e-6, 0.0031, 0.031, 0.2])
-@pytest.mark.parametrize("ratio", [1.0, 1.3, 6.0, 40.0, 1e3, 1e6])
-def test_labels_of_times_do_not_overlap(tmp_path, fast, ratio):
-    results = Results(tmp_path)
-    for method, seconds in (("asal", fast), ("min-unsafe", fast * ratio)):
-        results.records["fluid", method, 0] = [Record(1, 0.5, 1.0, 0.0, seconds)]
-    drawing = figure(results, "fluid")
-    drawing.draw_without_rendering()
-    axis = drawing.axes[-1].xaxis
-    low, high = axis.get_view_interval()
-    labels = [
-        label.get_window_extent()
-        for minor in (False, True)
-        for label in axis.get_ticklabels(minor=minor)
-        if label.get_text() and low <= label.get_position()[0] <= high
-    ]
-    labels.sort(key=lambda box: box.x0)
-    assert len(labels) >= 2
-    assert all(one.x1 < two.x0 for one, two in itertools.pairwise(labels))
-
-
-def test_equal_curves_all_show(tmp_path):
-    results = Results(tmp_path)
-    methods = [*SUITES["safe"], "mine"]
-    for method in methods:
-        results.records["fluid", method, 0] = [
-            Record(query, 1 / query, 1.0, 0.0, 0.1) for query in range(1, 101)
-        ]
-    drawing = figure(results, "fluid")
-    lines = {line.get_label(): line for line in drawing.axes[1].lines[: len(methods)]}
-    assert len(lines) == len(methods)
-    # Draw with and without each of them: the picture differs visibly.
-    canvas = FigureCanvasAgg(drawing)
-    canvas.draw()
-    with_all = np.asarray(canvas.buffer_rgba()).astype(int)
-    for label, line in lines.items():
-        line.set_visible(False)
-        canvas.draw()
-        changed = abs(np.asarray(canvas.buffer_rgba()) - with_all).max(axis=-1) > 60
-        assert changed.sum() > 20, label
-        line.set_visible(True)
 
 
 def test_settings_in_words(results):

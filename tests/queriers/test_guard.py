@@ -383,6 +383,27 @@ def test_calibration():
         guarded().calibration()
 
 
+@pytest.mark.parametrize(("sign", "z_scale"), [(1, 40.0), (-1, 40.0), (-1, "auto")])
+def test_calibration_in_the_units_of_the_user(sign, z_scale):
+    X, y, z = known(20)
+    raw, side = 700.0 + sign * 40.0 * z, {1: "above", -1: "below"}[sign]
+    params = {"safety_threshold": 700.0, "safe_when": side, "z_scale": z_scale}
+    querier = guarded(**params).fit(X, y, raw)
+    found, plain = querier.calibration(), guarded().fit(X, y, z).calibration()
+    np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found.z_mean, 700 + sign * 40 * plain.z_mean, rtol=1e-5)
+    np.testing.assert_allclose(found.z_std, 40 * plain.z_std, rtol=1e-4)
+    # Residuals over scores are scales, and standard deviations are somewhat larger than these.
+    scale = sign * (found.z_mean - raw) / found.scores[:, 0]
+    assert (scale < found.z_std).all()
+    assert (found.z_std < 1.001 * scale * student.std(found.dof[0])).all()
+    # Rows keep their places, whatever became of others.
+    querier.tell(X[0], status="failed").tell(X[1] + 0.1, status="aborted")
+    assert querier.calibration().z_mean.shape == (21,)
+    both = np.column_stack([raw, raw])
+    assert guarded(**params).fit(X, y, both).calibration().z_mean.shape == (20, 2)
+
+
 @pytest.mark.parametrize(("n", "n_bad"), [(11, 3), (12, 3), (40, 2), (40, 5)])
 def test_is_believable(n, n_bad, monkeypatch):
     """A dozen or more, and more beyond a quantile than a binomial test at 1 % allows."""

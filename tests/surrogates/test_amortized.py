@@ -559,13 +559,17 @@ def test_leave_one_out_by_brute_force(n, n_features, zero_mean):
     inputs, values = data(n, n_features)
     model = AmortizedGP(zero_mean=zero_mean).fit(inputs, values)
     found, p_positive = model.leave_one_out(), model.leave_one_out_probability()
-    weights = model.member_weights_
+    means, stds = model.leave_one_out_prediction()
+    weights, dof = model.member_weights_, max(model.dof_ - 1, 3)
     for i in range(0, n, max(n // 9, 1)):
         others = np.delete(inputs, i, axis=0), np.delete(values, i)
         locations, scales = (part[:, 0] for part in brute_force(model, *others, inputs[[i]]))
         mean = weights @ locations
         scale = np.sqrt(weights @ (scales**2 + (locations - mean) ** 2))
         assert found[i] == pytest.approx((mean - values[i]) / scale, rel=1e-5, abs=1e-7)
+        assert means[i] == pytest.approx(mean, rel=1e-5, abs=1e-7)
+        variance = student.var(dof) * scales**2 + (locations - mean) ** 2
+        assert stds[i] == pytest.approx(np.sqrt(weights @ variance), rel=1e-5)
         expected = weights @ student.sf(0, model.dof_ - 1, locations, scales)
         assert p_positive[i] == pytest.approx(expected, abs=2e-4)
 

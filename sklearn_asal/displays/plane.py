@@ -1,0 +1,205 @@
+"""The maps of a CampaignDisplay: two features, or all pairs of several."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from .style import (
+    BLACK,
+    CALLED,
+    GREY,
+    MARKS,
+    VERMILLION,
+    feature_axis,
+    labelled,
+    legend_below,
+    panels,
+    percent,
+)
+
+_COLOURS = "cividis"
+_LEVELS = 12
+# Measurements far from a slice are faint; from this distance on they are the faintest.
+_FAR, _FAINT = 0.5, 0.15
+
+
+def draw_map(
+    display: Any, ax: Any, response: str, level: float, numbers: bool | None, legend: bool
+) -> Any:
+    """Draw two features into one axes; returns ``[ax]``."""
+    section = display.sections[0] if display.sections else None
+    drawn = None if section is None else _field(ax, display, section, response, level, None)
+    if drawn is not None:
+        label = _label(display.data, response)
+        ax.figure.colorbar(drawn, ax=ax, label=label)
+    _points(ax, display, display.features, numbers is not False)
+    _axes(ax, display.data, display.features)
+    if legend:
+        legend_below(ax)
+    return np.array([ax])
+
+
+def draw_slices(
+    display: Any, ax: Any, response: str, level: float, numbers: bool | None, legend: bool
+) -> Any:
+    """Draw all pairs of features below the diagonal; returns the panels, ``(n_pairs,)``."""
+    shown, data = display.features, display.data
+    n = len(shown)
+    grid, below = panels(ax, n - 1, n - 1)
+    pairs, axes = list(itertools.combinations(range(n), 2)), []
+    by_pair = dict(zip(pairs, display.sections, strict=True)) if display.sections else {}
+    values = [_of(section, response) for section in by_pair.values()]
+    levels = _levels(values, response) if values else None
+    drawn = None
+    for row, column in itertools.product(range(n - 1), range(n - 1)):
+        panel, pair = grid[row, column], (column, row + 1)
+        if column > row:
+            panel.set_axis_off()
+            continue
+        axes.append(panel)
+        if pair in by_pair:
+            drawn = _field(panel, display, by_pair[pair], response, level, levels)
+        features = shown[pair[0]], shown[pair[1]]
+        _points(panel, display, features, bool(numbers), by_pair.get(pair))
+        _axes(panel, data, features)
+        if row < n - 2:
+            panel.set(xlabel="")
+            panel.tick_params(labelbottom=False)
+        if column > 0:
+            panel.set(ylabel="")
+            panel.tick_params(labelleft=False)
+    if drawn is not None:
+        ax.figure.colorbar(drawn, ax=list(grid.ravel()), label=_label(data, response), shrink=0.8)
+    if legend:
+        _legend_in(grid[0, -1], axes) if n > 2 else legend_below(below, axes)
+    return np.array(axes)
+
+
+def _legend_in(corner, axes):
+    """All labels of some panels, in an empty one."""
+    known = labelled(axes)
+    drawn = corner.legend(
+        list(known.values()), list(known), loc="upper right", frameon=False, fontsize="small"
+    )
+    for handle in drawn.legend_handles:
+        if hasattr(handle, "get_sizes"):
+            handle.set_alpha(1.0)  # the first point may be a faint one
+
+
+def _label(data, response):
+    return {
+        "mean": f"expected {data.label(data.y_name)}",
+        "std": f"standard deviation of {data.label(data.y_name)}",
+        "p_safe": "probability to be safe",
+    }[response]
+
+
+def _of(section, response):
+    return section.masked(getattr(section, response))
+
+
+def _levels(values, response):
+    """Levels that are the same in all maps."""
+    if response == "p_safe":
+        return np.linspace(0.0, 1.0, 11)
+    from matplotlib.ticker import MaxNLocator
+
+    low = min((one.min() for one in values if one.count()), default=0.0)
+    high = max((one.max() for one in values if one.count()), default=1.0)
+    levels = MaxNLocator(_LEVELS).tick_values(low, high)
+    return levels if len(levels) > 1 else np.array([low - 0.5, high + 0.5])
+
+
+def _field(ax, display, section, response, level, levels):
+    """The response as colours, and where it is safe; None where the constraints leave nothing."""
+    values = _of(section, response)
+    if not values.count():
+        return None
+    levels = _levels([values], response) if levels is None else levels
+    drawn = ax.contourf(*section.values, values, levels=levels, cmap=_COLOURS)
+    if section.p_safe is None:
+        return drawn
+    p_safe = section.masked(section.p_safe)
+    low, high = p_safe.min(), p_safe.max()
+    if low < level:
+        ax.contourf(*section.values, p_safe, levels=[-1, level], colors=["white"], alpha=0.35)
+    if low < 1 - level:
+        ax.contourf(
+            *section.values, p_safe, levels=[-1, 1 - level], colors="none", hatches=["////"]
+        )
+        ax.fill_between([], [], [], facecolor="none", hatch="////", label=_unsafe(level))
+    if low < level <= high:
+        ax.contour(*section.values, p_safe, levels=[level], colors=[BLACK], linewidths=1.8)
+        ax.plot([], [], color=BLACK, lw=1.8, label=f"safe with {percent(level)}")
+    _limits(ax, display.data, section)
+    return drawn
+
+
+def _unsafe(level):
+    return f"safe with less than {percent(1 - level)}"
+
+
+def _limits(ax, data, section):
+    """Where each safety measurement is expected to be at its limit."""
+    styles = itertools.cycle(["--", ":", "-."])
+    for j, (threshold, style) in enumerate(zip(data.thresholds, styles, strict=False)):
+        z = section.masked(section.z_mean[..., j])
+        if z.min() < threshold < z.max():
+            ax.contour(
+                *section.values,
+                z,
+                levels=[threshold],
+                colors=[VERMILLION],
+                linestyles=[style],
+                linewidths=1.5,
+            )
+            ax.plot([], [], color=VERMILLION, ls=style, label=f"{data.z_names[j]} at its limit")
+
+
+def _points(ax, display, features, numbers, section=None):
+    from matplotlib.colors import to_rgba_array
+
+    data, columns = display.data, list(features)
+    if display.candidates is not None:
+        ax.plot(
+            *display.candidates[:, columns].T,
+            ".",
+            ms=2,
+            color=GREY,
+            label="candidates",
+            zorder=1.5,
+        )
+    alpha = np.ones(len(data.X))
+    if section is not None:
+        alpha = (1 - section.distances / _FAR).clip(_FAINT, 1.0)
+    for name, mask in data.groups():
+        mark = dict(MARKS[name])
+        if numbers and name in ("query", "unsafe"):
+            mark["s"] = 130
+        if mark["marker"] != "x":
+            mark |= {"edgecolor": "white", "linewidth": 0.6}
+        mark["color"] = to_rgba_array([mark["color"]] * mask.sum(), alpha[mask])
+        ax.scatter(*data.X[mask][:, columns].T, label=CALLED[name], zorder=3, **mark)
+        if numbers and name in ("query", "unsafe"):
+            for i in np.flatnonzero(mask):
+                if i >= data.n_init:
+                    ax.text(
+                        *data.X[i, columns],
+                        str(i + 1 - data.n_init),
+                        ha="center",
+                        va="center",
+                        color="white",
+                        size=7,
+                        zorder=4,
+                    )
+    for name, points in (("pending", display.pending), ("next", display.x_next)):
+        if len(points):
+            ax.scatter(*points[:, columns].T, label=CALLED[name], zorder=5, **MARKS[name])
+
+
+def _axes(ax, data, features):
+    for axis, j in zip((ax.xaxis, ax.yaxis), features, strict=True):
+        feature_axis(axis, data.kinds[j], data.X[:, j], data.box.lower[j], data.box.upper[j])
+    ax.set_xlabel(data.label(data.feature_names[features[0]]))
+    ax.set_ylabel(data.label(data.feature_names[features[1]]))

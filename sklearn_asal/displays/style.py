@@ -1,0 +1,189 @@
+"""What all displays share: colours, marks, axes, and names on them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..space import Integer
+
+# Colours of Okabe and Ito (2008), which people with any colour vision tell apart.
+BLACK, GREY = "#000000", "#999999"
+ORANGE, SKY_BLUE, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
+VERMILLION, PURPLE = "#D55E00", "#CC79A7"
+#: Of curves, one after another.
+CYCLE = BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, BLACK, GREY
+
+# Inches for each column of a legend, and the part of an axis that is left beyond the bounds.
+_COLUMN, _ROOM = 1.6, 0.025
+
+#: How kinds of points are drawn, by ``scatter``; ``s`` is an area in points squared.
+MARKS: dict[str, dict[str, Any]] = {
+    "initial": {"marker": "s", "color": BLACK, "s": 28},
+    "query": {"marker": "o", "color": BLUE, "s": 28},
+    "unsafe": {"marker": "D", "color": VERMILLION, "s": 34},
+    "aborted": {"marker": "X", "color": VERMILLION, "s": 60},
+    "failed": {"marker": "x", "color": GREY, "s": 34},
+    "pending": {"marker": "^", "facecolor": "white", "edgecolor": PURPLE, "s": 60},
+    "next": {"marker": "*", "facecolor": PURPLE, "edgecolor": "white", "s": 260},
+}
+
+#: What legends call them.
+CALLED = {
+    "initial": "initial points",
+    "query": "queries",
+    "unsafe": "unsafe",
+    "aborted": "aborted",
+    "failed": "failed",
+    "pending": "pending",
+    "next": "next proposal",
+}
+
+
+def percent(share: float) -> str:
+    """A share in words."""
+    return f"{100 * share:g} %"
+
+
+def axes_or_new(ax: Any, figsize: tuple[float, float]) -> Any:
+    """The axes to draw in; those of a new figure where there are none."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def panels(ax: Any, n_rows: int, n_columns: int, **options: Any) -> tuple[Any, Any]:
+    """Several axes in the place of one.
+
+    Parameters
+    ----------
+    ax : Axes
+        Left empty.
+    n_rows, n_columns : int
+    **options
+        Of ``GridSpec.subplots``, and ``width_ratios``.
+
+    Returns
+    -------
+    axes : ndarray of shape (n_rows, n_columns)
+    below : Axes
+        Empty ones of no height, for a legend.
+
+    Raises
+    ------
+    ValueError
+        Axes that are not part of a grid.
+    """
+    spec = ax.get_subplotspec()
+    if spec is None:
+        raise ValueError(
+            "ax has to be made by plt.subplots or add_subplot, for this display puts several "
+            "panels in its place."
+        )
+    ax.set_axis_off()
+    rows = spec.subgridspec(2, 1, height_ratios=[1.0, 0.001])
+    widths = options.pop("width_ratios", None)
+    axes = rows[0].subgridspec(n_rows, n_columns, width_ratios=widths)
+    below = ax.figure.add_subplot(rows[1])
+    below.set_axis_off()
+    return axes.subplots(squeeze=False, **options), below
+
+
+def named(name: str, units: Mapping[str, str] | None) -> str:
+    """A label of axes: name and unit."""
+    unit = None if units is None else units.get(name)
+    return name if unit is None else f"{name} ({unit})"
+
+
+def check_units(units: Mapping[str, str] | None, names: Sequence[str]) -> None:
+    """Raise where a unit is of nothing that is drawn.
+
+    Raises
+    ------
+    ValueError
+        The message lists the names.
+    """
+    unknown = set(units or ()) - set(names)
+    if unknown:
+        raise ValueError(
+            f"units: nothing is called {min(map(repr, unknown))}; the names are "
+            f"{', '.join(map(repr, names))}."
+        )
+
+
+def legend_below(ax: Any, drawn: Any = None) -> Any:
+    """A legend under axes, each label once.
+
+    Parameters
+    ----------
+    ax : Axes
+        Below which it is.
+    drawn : sequence of Axes, optional
+        Panels whose labels it has, where ``ax`` is the one below them of :func:`panels`.
+
+    Returns
+    -------
+    Legend or None
+        None where nothing has a label.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    known = labelled([ax] if drawn is None else drawn)
+    if not known:
+        return None
+    # Tick labels and the label of the axis have the same height in figures of any size.
+    below = 36 if drawn is None else 0
+    width = ax.get_window_extent().width / ax.figure.dpi
+    lower = ax.transAxes + ScaledTranslation(0, -below / 72, ax.figure.dpi_scale_trans)
+    return ax.legend(
+        list(known.values()),
+        list(known),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=lower,
+        ncols=max(1, int(width / _COLUMN)),
+        frameon=False,
+        fontsize="small",
+    )
+
+
+def labelled(axes: Any) -> dict[str, Any]:
+    """What has a label in some axes, each label once."""
+    known: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            known.setdefault(label, handle)
+    return known
+
+
+def feature_axis(axis: Any, kind: Any, values: np.ndarray, low: float, high: float) -> None:
+    """Scale, ticks and limits of a feature's axis, of ``ax.xaxis`` or ``ax.yaxis``.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+    kind : Integer, Log, Grid or None
+    values : ndarray of shape (n,)
+        Measured ones, which may lie outside the bounds.
+    low, high : float
+        The bounds.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    log = kind is not None and kind.log
+    name = axis.axis_name
+    axis.axes.set(**{f"{name}scale": "log" if log else "linear"})
+    if isinstance(kind, Integer) and not log:
+        axis.set_major_locator(MaxNLocator(integer=True))
+    ends = np.array([min(low, values.min()), max(high, values.max())])
+    ends = np.log(ends) if log else ends
+    # Room for what lies at the bounds.
+    ends = ends + _ROOM * np.ptp(ends) * np.array([-1, 1])
+    axis.axes.set(**{f"{name}lim": np.exp(ends) if log else ends})
+
+
+def between(low: float, high: float, n: int, log: bool) -> np.ndarray:
+    """Evenly spaced values of a feature, the ends included."""
+    return np.geomspace(low, high, n) if log else np.linspace(low, high, n)
