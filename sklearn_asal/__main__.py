@@ -89,7 +89,7 @@ def _add_train(commands, with_fields):
 def _add_bench(commands):
     from .benchmarks.command import add_arguments
 
-    add_arguments(commands.add_parser("bench", help="compare methods on the paper's ten tasks"))
+    add_arguments(commands.add_parser("bench", help="compare methods on twelve tasks"))
 
 
 # -- evaluate, export and info -------------------------------------------------------------

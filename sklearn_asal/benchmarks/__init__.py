@@ -1,4 +1,4 @@
-"""The paper's ten experiments: tasks, protocol, runner and report."""
+"""The paper's ten experiments and two more: tasks, protocol, runner and report."""
 
 from .protocol import Record, run
 from .runner import run_cells

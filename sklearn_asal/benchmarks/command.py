@@ -30,7 +30,11 @@ def add_arguments(bench):
         help=", ".join(TASKS) + ", or MODULE:NAME for one of your own",
     )
     run.add_argument(
-        "--methods", nargs="+", choices=METHODS, metavar="METHOD", help=", ".join(METHODS)
+        "--methods",
+        nargs="+",
+        type=_method_name,
+        metavar="METHOD",
+        help=", ".join(METHODS) + ", also with parameters, such as asal:guard=True,z_scale=2.0",
     )
     run.add_argument("--seeds", type=positive, help="default: 5, or 1 with --quick")
     run.add_argument("--jobs", type=positive, default=1, help="processes; default: %(default)s")
@@ -89,6 +93,15 @@ def _task_name(text):
             f"must be out of {', '.join(TASKS)}, or MODULE:NAME for a task of your own; got {text}"
         )
     return text
+
+
+def _method_name(text):
+    from .methods import method_of
+
+    try:
+        return method_of(text).name
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _run(arguments):

@@ -46,6 +46,9 @@ class Record:
         part of it.
     forced : bool
         No candidate was safe enough for the method, and its least unsafe one was measured.
+    truly_safe_share : float
+        Share of the queries so far that are safe without noise, by all limits; NaN where that is
+        unknown, see :meth:`Trial.true_safety`.
     """
 
     query: int
@@ -54,6 +57,7 @@ class Record:
     worst_violation: float
     seconds: float
     forced: bool = False
+    truly_safe_share: float = math.nan
 
 
 @overload
@@ -151,7 +155,7 @@ def run(
     querier.set_params(**{name: settings[name] for name in settings if name in parameters})
 
     trial = task.begin(seed)
-    X, y, worst, safe = trial.X, trial.y, 0.0, 0
+    X, y, worst, safe, truly_safe = trial.X, trial.y, 0.0, 0, 0
     querier.fit(X, y, trial.z)
     records = []
     taken: list[int | None] = []
@@ -164,9 +168,12 @@ def run(
         querier.tell(x, y_new, z_new)
         X, y = np.vstack([X, x]), np.append(y, y_new)
         if z_new is not None:
-            margin = safety_margins(z_new, task.safety_threshold, task.safe_when, 1.0).min()
+            margin = _margin(z_new, task)
             safe += int(margin >= 0)
             worst = max(worst, -float(margin))
+        truth = trial.true_safety(x)
+        if truth is not None:
+            truly_safe += int(_margin(truth, task) >= 0)
         due = query % every == 0 or query == n_queries
         records.append(
             Record(
@@ -176,6 +183,7 @@ def run(
                 math.nan if z_new is None else worst,
                 seconds,
                 forced,
+                math.nan if truth is None else truly_safe / query,
             )
         )
     return (records, querier) if return_querier else records
@@ -211,6 +219,11 @@ def choose(querier, pool, taken):
             return x, None, True
         index = _nearest_left(pool.X, x, taken)
         return pool.X[[index]], index, True
+
+
+def _margin(z, task):
+    """The worst margin of one measurement, or of the truth, by all limits."""
+    return safety_margins(z, task.safety_threshold, task.safe_when, 1.0).min()
 
 
 def _nearest_left(rows, x, taken):

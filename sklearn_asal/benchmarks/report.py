@@ -11,6 +11,10 @@ _NOTES = (
     "RMSE on the test set after the last query: mean ± standard error over seeds.",
     "Safe share: queries measured safe, by all limits. Worst violation: over all seeds and limits, "
     "in units of z.",
+    "Truly safe share: queries that are safe without noise, where that is known. Worst run: the "
+    "seed with the lowest truly safe share, or safe share where that is unknown; runs below 0.9 "
+    "are those where it is.",
+    "RMSE added by the guard: beside the same method with guard=False, seed by seed.",
     "Forced: queries, over all seeds, at which no candidate was safe enough for the method, so "
     "that its least unsafe one was measured.",
     "Time: median over all queries and seeds, measuring not included.",

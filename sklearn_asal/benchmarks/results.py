@@ -23,6 +23,7 @@ COLUMNS = (
     "worst_violation",
     "seconds",
     "forced",
+    "truly_safe_share",
 )
 
 
@@ -146,7 +147,9 @@ class Results:
         for row in _rows(self.folder / "results.csv"):
             cell = row["task"], row["method"], int(row["seed"])
             numbers = [_number(row[column]) for column in COLUMNS[4:8]]
-            record = Record(int(row["query"]), *numbers, row["forced"] == "1")
+            # Folders of earlier versions have no such column.
+            truth = _number(row.get("truly_safe_share") or "")
+            record = Record(int(row["query"]), *numbers, row["forced"] == "1", truth)
             self.records.setdefault(cell, []).append(record)
         for row in _rows(self.folder / "failures.csv"):
             self.failures[row["task"], row["method"], int(row["seed"])] = row["error"]

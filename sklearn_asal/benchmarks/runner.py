@@ -28,7 +28,7 @@ from tqdm import tqdm
 from .. import __version__
 from .._typing import StrPath
 from ..adapters.optional import adapter
-from .methods import METHODS, make
+from .methods import METHODS, base_of, make, method_of
 from .protocol import run
 from .results import Results, locked
 from .tasks import TASKS, Task, get_task, suite_of
@@ -93,9 +93,10 @@ def run_cells(
         :func:`get_task`). Sizes and suite of your own are recorded, and a changed task of the same
         name is refused.
     methods : sequence of str, or dict of str to querier
-        Names out of ``METHODS``. In a dict, None as the querier stands for the method of that name;
-        queriers of your own take other names. Their class and parameters are recorded, and another
-        querier of the same name is refused.
+        Names out of ``METHODS``, also with constructor parameters of the querier, as in
+        ``"asal:guard=True,z_scale=2.0"`` (see ``methods.method_of``). In a dict, None as the
+        querier stands for the method of that name; queriers of your own take other names. Their
+        class and parameters are recorded, and another querier of the same name is refused.
     seeds : int, default=5
         Seeds 0 to ``seeds - 1``.
     jobs : int, default=1
@@ -144,11 +145,11 @@ def run_cells(
     if backend not in BACKENDS:
         raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {backend!r}.")
     named = _by_name(tasks)
-    methods = dict(methods) if isinstance(methods, dict) else dict.fromkeys(methods)
-    cells = _cells(named, methods, range(seeds))
-    for name, querier in methods.items():
-        if querier is None and METHODS[name].extra:
-            adapter(METHODS[name].extra)
+    queriers = _queriers(methods)
+    cells = _cells(named, queriers, range(seeds))
+    for name, querier in queriers.items():
+        if querier is None and method_of(name).extra:
+            adapter(method_of(name).extra)
 
     policy = None if policy is None else Path(policy).resolve()
     settings = {
@@ -156,7 +157,7 @@ def run_cells(
         "every": every,
         "pool_size": pool_size,
         "policy": _digest(policy),
-        "queriers": {name: _identity(q) for name, q in methods.items() if q is not None},
+        "queriers": {name: _identity(q) for name, q in queriers.items() if q is not None},
         "tasks": {name: repr(task) for name, task in named.items() if isinstance(task, Task)},
     }
     if data_home is not None:
@@ -172,7 +173,7 @@ def run_cells(
         left = [cell for cell in cells if cell not in results.records]
         calls = (
             delayed(_run_cell)(
-                named[task], method, methods[method], seed, n_queries, every, *options
+                named[task], method, queriers[method], seed, n_queries, every, *options
             )
             for task, method, seed in left
         )
@@ -260,6 +261,22 @@ def _by_name(tasks):
     return named
 
 
+def _queriers(methods):
+    """Queriers by name, None for methods of this package; all spellings of a variant are one."""
+    given = methods if isinstance(methods, dict) else dict.fromkeys(methods)
+    for method, querier in given.items():
+        # Tables would show it beside the paper's figures of that method.
+        if querier is not None and base_of(method) in METHODS:
+            raise ValueError(
+                f"methods: {method!r} is the name of a method of this package; give your "
+                f"{type(querier).__name__} another one."
+            )
+    return {
+        method_of(name).name if querier is None else name: querier
+        for name, querier in given.items()
+    }
+
+
 def _cells(tasks, methods, seeds):
     """All (task, method, seed) that fit together, in the order to run them."""
     for task, given in tasks.items():
@@ -268,20 +285,11 @@ def _cells(tasks, methods, seeds):
                 f"tasks must be out of {', '.join(TASKS)}, or module:name for one of your own; got "
                 f"{task!r}."
             )
-    for method, querier in methods.items():
-        if querier is None and method not in METHODS:
-            raise ValueError(f"methods must be out of {', '.join(METHODS)}; got {method!r}.")
-        # Tables would show it beside the paper's figures of that method.
-        if querier is not None and method in METHODS:
-            raise ValueError(
-                f"methods: {method!r} is the name of a method of this package; give your "
-                f"{type(querier).__name__} another one."
-            )
     cells = []
     for task, given in tasks.items():
         suite = suite_of(given)
         for method, querier in methods.items():
-            safe = METHODS[method].safe if querier is None else _is_safe(querier)
+            safe = method_of(method).safe if querier is None else _is_safe(querier)
             if suite == "safe" or not safe:
                 cells += [(task, method, seed) for seed in seeds]
     if not cells:
@@ -318,7 +326,7 @@ def _settle(results, settings):
     old, finished = results.settings, {method for _, method, _ in results.records}
     done = {"queriers": finished, "tasks": {task for task, _, _ in results.records}}
     compared = [(name, old.get(name), settings[name]) for name in _COMMON if finished]
-    if finished & _WITH_POLICY:
+    if {base_of(method) for method in finished} & _WITH_POLICY:
         compared.append(("policy", old.get("policy"), settings["policy"]))
     for kind, names in done.items():
         # Folders of earlier versions know nothing of tasks.

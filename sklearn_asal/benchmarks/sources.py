@@ -102,6 +102,24 @@ class FunctionSource:
         y_test, _ = self._measure(X_test, None, test)
         return X, y, z[0] if z else None, X_test, y_test, None, self._measure
 
+    def safety(self, x: FloatArray) -> FloatArray:
+        """Safety of points without noise.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_limits)
+
+        Raises
+        ------
+        ValueError
+            The function has no safety.
+        """
+        return self.function.safety(x)
+
     def _measure(self, x, index, rng):
         measured = self.function.measure(x, rng, self.noise)
         return (measured, None) if self.function.q is None else measured
@@ -344,6 +362,19 @@ class TrajectorySource:
         X_test, y_test = _keep(n_test, anywhere)
         candidates = CandidatePool(sample_fluid_trajectories(self.pool_size, pool))
         return X, y, z, X_test, y_test, candidates, self._measure
+
+    def safety(self, x: FloatArray) -> FloatArray:
+        """Safety of trajectories without noise.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, 7)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return -self.function.output(x)
 
     def _measure(self, x, index, rng):
         y = self.function.output(x) + self.noise * rng.standard_normal(len(x))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .methods import METHODS
+from .methods import METHODS, base_of, label_of, method_of
 from .tasks import N_QUERIES, TASKS
 
 # Test errors (mean, standard error) after T queries: labels table-result_al,
@@ -46,6 +46,10 @@ def paper_rmse(task, method, n_queries):
     return float(words[place + 1]), float(words[place + 2])
 
 
+# A run with a smaller share of safe queries counts as a bad one.
+_LOW = 0.9
+
+
 @dataclass(frozen=True)
 class Line:
     """One method on one task.
@@ -66,6 +70,15 @@ class Line:
         Median time a query, over all queries and seeds.
     forced : int
         Queries of all seeds at which no candidate was safe enough for the method.
+    truly_safe_share : (float, float)
+        As ``safe_share``, of queries that are safe without noise; NaN where that is unknown.
+    worst_run : float
+        The lowest truly safe share of a seed; where it is unknown, the lowest safe share.
+    runs_below : float
+        Share of the seeds for which that is below 0.9.
+    rmse_change : (float, float)
+        Of a method that states a guard, mean and standard error of its RMSE less that of
+        the same method with ``guard=False``, over the seeds that both have finished; else NaN.
     """
 
     task: str
@@ -77,6 +90,10 @@ class Line:
     worst_violation: float
     milliseconds: float
     forced: int
+    truly_safe_share: tuple = (math.nan, math.nan)
+    worst_run: float = math.nan
+    runs_below: float = math.nan
+    rmse_change: tuple = (math.nan, math.nan)
 
 
 def summarise(results):
@@ -92,28 +109,71 @@ def summarise(results):
         In the order of ``TASKS`` and ``METHODS``, others after these.
     """
     groups = {}
-    for (task, method, _), records in sorted(results.records.items()):
-        groups.setdefault((task, method), []).append(records)
+    for (task, method, seed), records in sorted(results.records.items()):
+        groups.setdefault((task, method), {})[seed] = records
     tasks, methods = list(TASKS), list(METHODS)
 
     def place(group):
         task, method = group
-        return _place(tasks, task), _place(methods, method)
+        # Variants of a method come after it.
+        return _place(tasks, task), _place(methods, base_of(method))
 
-    return [
-        Line(
-            task,
-            method,
-            len(campaigns),
-            campaigns[0][-1].query,
-            mean_and_error([records[-1].rmse for records in campaigns]),
-            mean_and_error([records[-1].safe_share for records in campaigns]),
-            max(records[-1].worst_violation for records in campaigns),
-            1e3 * float(np.median([r.seconds for records in campaigns for r in records])),
-            sum(record.forced for records in campaigns for record in records),
-        )
-        for (task, method), campaigns in sorted(groups.items(), key=lambda item: place(item[0]))
-    ]
+    return [_line(task, method, groups) for task, method in sorted(groups, key=place)]
+
+
+def _line(task, method, groups):
+    campaigns = groups[task, method]
+    last = {seed: records[-1] for seed, records in campaigns.items()}
+    records = [record for campaign in campaigns.values() for record in campaign]
+    safe, truly_safe = (
+        [getattr(record, name) for record in last.values()]
+        for name in ("safe_share", "truly_safe_share")
+    )
+    judged = np.array(safe if np.isnan(truly_safe).any() else truly_safe)
+    return Line(
+        task,
+        method,
+        len(campaigns),
+        next(iter(last.values())).query,
+        mean_and_error([record.rmse for record in last.values()]),
+        mean_and_error(safe),
+        max(record.worst_violation for record in last.values()),
+        1e3 * float(np.median([record.seconds for record in records])),
+        sum(record.forced for record in records),
+        mean_and_error(truly_safe),
+        float(judged.min()),
+        float(np.mean(judged < _LOW)) if not np.isnan(judged).any() else math.nan,
+        _rmse_change(task, method, groups, last),
+    )
+
+
+def _rmse_change(task, method, groups, last):
+    """What the guard adds to the RMSE, over the seeds that both have finished."""
+    bare = _unguarded(method, [name for where, name in groups if where == task])
+    if bare is None:
+        return math.nan, math.nan
+    others = groups[task, bare]
+    changes = [last[seed].rmse - others[seed][-1].rmse for seed in last if seed in others]
+    return mean_and_error(changes) if changes else (math.nan, math.nan)
+
+
+def _unguarded(name, names):
+    """The one of ``names`` that differs from a guarded method by the guard alone, or None."""
+    guard, rest = _guard(name)
+    if not guard:
+        return None
+    return next((one for one in names if _guard(one) == (False, rest)), None)
+
+
+def _guard(name):
+    """What a method's name states of a guard, and what it says besides."""
+    try:
+        method = method_of(name)
+    except ValueError:  # somebody's own, or of another version
+        return None, None
+    # Estimators are equal to themselves only, their texts are not.
+    rest = {param: repr(value) for param, value in method.stated.items() if param != "guard"}
+    return method.stated.get("guard"), (method.base, rest)
 
 
 def mean_and_error(values):
@@ -171,7 +231,7 @@ def curves(campaigns, named=True):
     """
     order, names = list(METHODS), list(campaigns)
     if named:
-        names.sort(key=lambda name: _place(order, name))
+        names.sort(key=lambda name: (_place(order, base_of(name)), name))
     return [
         Curve(
             name if named and name in METHODS else None,
@@ -197,20 +257,6 @@ def _means(campaigns, column):
     return np.array(rows).reshape(-1, 3)
 
 
-def label_of(method):
-    """What tables and figures call a method.
-
-    Parameters
-    ----------
-    method : str
-
-    Returns
-    -------
-    str
-    """
-    return METHODS[method].label if method in METHODS else method
-
-
 def tables(lines):
     """The lines as text, one table a task.
 
@@ -224,11 +270,17 @@ def tables(lines):
         By task: the header and the rows.
     """
     made = {}
+    # Where no method has a guard, there is no column for what it costs.
+    with_guard = {line.task for line in lines if not math.isnan(line.rmse_change[0])}
     for line in lines:
+        guarded = line.task in with_guard
         safe = not math.isnan(line.safe_share[0])
         header = ["method", "seeds", "queries", "RMSE", "RMSE, paper"]
         if safe:
-            header += ["safe share", "safe share, paper", "worst violation", "forced"]
+            header += ["safe share", "safe share, paper", "truly safe share", "worst run"]
+            header += ["runs below 0.9", "worst violation", "forced"]
+        if guarded:
+            header.append("RMSE added by the guard")
         header.append("ms a query")
         paper = paper_rmse(line.task, line.method, line.queries)
         row = [
@@ -244,9 +296,14 @@ def tables(lines):
             row += [
                 _plus_minus(line.safe_share),
                 "> 0.95" if claimed else "",
+                _or_blank(line.truly_safe_share),
+                f"{line.worst_run:.3f}",
+                f"{100 * line.runs_below:.0f} %",
                 f"{line.worst_violation:.2f}",
                 str(line.forced),
             ]
+        if guarded:
+            row.append(_or_blank(line.rmse_change, "+"))
         row.append(_three_digits(line.milliseconds))
         made.setdefault(line.task, (header, []))[1].append(row)
     return made
@@ -308,6 +365,11 @@ def _place(names, name):
     return names.index(name) if name in names else len(names)
 
 
-def _plus_minus(pair):
+def _or_blank(pair, sign=""):
+    return "" if math.isnan(pair[0]) else _plus_minus(pair, sign)
+
+
+def _plus_minus(pair, sign=""):
     mean, error = pair
-    return f"{mean:.3f}" if math.isnan(error) else f"{mean:.3f} ± {error:.3f}"
+    mean = f"{mean:{sign}.3f}"
+    return mean if math.isnan(error) else f"{mean} ± {error:.3f}"

@@ -1,4 +1,4 @@
-"""The ten experiments of the paper (label appendix-experiment_details-datasets), and yours."""
+"""The paper's ten experiments (label appendix-experiment_details-datasets), two more, yours."""
 
 import importlib
 import re
@@ -18,11 +18,13 @@ from .._typing import FloatArray, Sides, StrPath, Thresholds
 from ..box import Box
 from ..datasets import (
     branin,
+    edge,
     fluid_system,
     load_airfoil,
     load_airline,
     load_engine,
     load_lgbb,
+    lobes,
     simionescu,
     sinus,
     townsend,
@@ -164,7 +166,8 @@ class Task:
                 f"task {self.name!r} is of the suite {self.suite!r}, but its source measures "
                 f"{measured} safety; change the source, or take suite={other!r}."
             )
-        return Trial(X, y, z, X_test, y_test, candidates, partial(measure, rng=noise))
+        truth = getattr(self.source, "safety", None) if self.suite == "safe" else None
+        return Trial(X, y, z, X_test, y_test, candidates, partial(measure, rng=noise), truth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +196,7 @@ class Trial:
     y_test: FloatArray
     pool: CandidatePool | None
     _measure: Callable[..., Any] = field(repr=False)
+    _truth: Callable[..., Any] | None = field(default=None, repr=False)
 
     @numpy_defaults
     def measure(
@@ -222,23 +226,53 @@ class Trial:
             If ``x`` is no finite point, a table is measured without ``index`` or with an index
             that names no row of the pool, or the source returns no finite numbers.
         """
-        n_features = self.X.shape[1]
-        points = finite_array(as_rows(x, n_features), "x")
-        if points.shape[1] != n_features:
-            raise ValueError(f"x has {points.shape[1]} features, but the task has {n_features}.")
+        points = self._checked(x)
         y, z = self._measure(points, index)
         _, y, z = observations(points, y, z, "x")
         return y, z
 
+    @numpy_defaults
+    def true_safety(self, x: ArrayLike) -> FloatArray | None:
+        """Safety of one or more points without noise.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,) or (n, n_features)
+            In the task's units.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_limits), or None
+            None where it is unknown: in the suite "al", and of sources without a method
+            ``safety``, such as tables.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``x`` is no finite point.
+        """
+        points = self._checked(x)
+        if self._truth is None:
+            return None
+        return self._truth(points)
+
+    def _checked(self, x):
+        n_features = self.X.shape[1]
+        points = finite_array(as_rows(x, n_features), "x")
+        if points.shape[1] != n_features:
+            raise ValueError(f"x has {points.shape[1]} features, but the task has {n_features}.")
+        return points
+
 
 def get_task(name: str, data_home: StrPath | None = None, *, pool_size: int | None = None) -> Task:
-    """Build a task of the paper, or load one of your own.
+    """Build a task by its name, or load one of your own.
 
     Suite "al": sinus (1 initial point + 20 queries), airline (1 + 20), branin (1 + 30), lgbb
     (1 + 30), airfoil (20 + 40). Suite "safe": simionescu, townsend and safe-lgbb (5 + 30), engine
-    (5 + 60), fluid (10 + 100). Initial points of the safe tasks are safe as measured and lie in
-    the centre, 0.4 to 0.6 of every side. Noise of standard deviation 0.1 is added to functions and
-    to the fluid system. What is left of a table after initial and test rows is its pool.
+    (5 + 60), fluid (10 + 100). Not of the paper: lobes and edge, safe functions (5 + 30). Initial
+    points of the safe tasks are safe as measured and lie in the centre, 0.4 to 0.6 of every side.
+    Noise of standard deviation 0.1 is added to functions and to the fluid system. What is left of
+    a table after initial and test rows is its pool.
 
     The engine data have no safe row in that centre: all 12 are unsafe. There a box of the same
     size is put around the median of the safe rows, where somebody who runs the engine would begin.
@@ -330,8 +364,8 @@ def _load(address):
         )
     if task.name in TASKS:
         raise ValueError(
-            f"task {address!r} is named {task.name!r}, as a task of the paper, whose figures would "
-            "stand beside yours; give it another name."
+            f"task {address!r} is named {task.name!r}, as a task of this package, whose figures "
+            "would stand beside yours; give it another name."
         )
     return task
 
@@ -364,10 +398,17 @@ _BUILDERS: dict[str, tuple[_Suite, Callable[..., Any], int, int, int]] = {
     "safe-lgbb": ("safe", _table(load_lgbb), 5, 30, 200),
     "engine": ("safe", _table(load_engine), 5, 60, 200),
     "fluid": ("safe", _fluid, 10, 100, 10_000),
+    "lobes": ("safe", _function(lobes), 5, 30, 200),
+    "edge": ("safe", _function(edge), 5, 30, 200),
 }
+_NOT_OF_THE_PAPER = "lobes", "edge"
 
-#: Names of the ten tasks and their suites.
+#: Names of the tasks and their suites: the ten of the paper, then two more.
 TASKS = {name: suite for name, (suite, *_) in _BUILDERS.items()}
 
-#: The paper's number of queries of each.
-N_QUERIES = {name: n_queries for name, (_, _, _, n_queries, _) in _BUILDERS.items()}
+#: The paper's number of queries of each of its own.
+N_QUERIES = {
+    name: n_queries
+    for name, (_, _, _, n_queries, _) in _BUILDERS.items()
+    if name not in _NOT_OF_THE_PAPER
+}

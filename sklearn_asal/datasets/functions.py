@@ -1,8 +1,12 @@
-"""Benchmark functions of the paper (label appendix-experiment_details-datasets)."""
+"""Benchmark functions of the paper (label appendix-experiment_details-datasets), and two more."""
 
 import numpy as np
 
 from .function import Function
+
+_SQUARE = [(-1, 1), (-1, 1)]
+# Centres of the safe region's parts, and their common width.
+_LOBES, _WIDTH = [(0.0, 0.0), (0.05, 0.75), (-0.7, -0.3), (0.6, -0.5)], 0.25
 
 
 def sinus() -> Function:
@@ -53,6 +57,32 @@ def townsend() -> Function:
     return Function("townsend", bounds, _townsend, _townsend_safety).normalise()
 
 
+def lobes() -> Function:
+    """Lobes, 2-D on [-1, 1]^2: three safe lobes, each joined to the safe centre by a neck.
+
+    Not of the paper.
+
+    Returns
+    -------
+    function : Function
+        Output and safety normalised over the box.
+    """
+    return Function("lobes", _SQUARE, _lobes, _lobes_safety).normalise()
+
+
+def edge() -> Function:
+    """Edge, 2-D on [-1, 1]^2: the limit passes close to the centre, which is safe.
+
+    Not of the paper.
+
+    Returns
+    -------
+    function : Function
+        Output and safety normalised over the box; a quarter of the centre box is unsafe.
+    """
+    return Function("edge", _SQUARE, _edge, _edge_safety).normalise()
+
+
 def _sinus(X):
     return np.sin(20 * X[:, 0])
 
@@ -88,3 +118,23 @@ def _townsend_safety(X):
     b = np.arctan2(x1, x2)
     across = 2 * np.cos(b) - np.cos(2 * b) / 2 - np.cos(3 * b) / 4 - np.cos(4 * b) / 8
     return across**2 + (2 * np.sin(b)) ** 2 - x1**2 - x2**2
+
+
+def _lobes(X):
+    x1, x2 = X.T
+    return np.sin(3 * x1 + x2) + np.cos(3 * x2)
+
+
+def _lobes_safety(X):
+    distances = ((X[:, None] - np.array(_LOBES)) ** 2).sum(axis=2)
+    return np.exp(-distances / (2 * _WIDTH**2)).sum(axis=1) - 0.45
+
+
+def _edge(X):
+    x1, x2 = X.T
+    return np.sin(3 * x1) + np.cos(2 * x1 + 3 * x2)
+
+
+def _edge_safety(X):
+    x1, x2 = X.T
+    return 0.2 + np.sin(2 * x1) + 0.5 * np.sin(3 * x2)

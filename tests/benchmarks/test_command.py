@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal bench`` on all ten tasks and the real files."""
+"""``python -m sklearn_asal bench`` on all tasks and the real files."""
 
 import csv
 import math
@@ -65,6 +65,17 @@ def test_suite_tasks_methods_then_report(tmp_path, policy, capsys):
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "<h2>townsend</h2>" in page
     assert page.count("<img") == 1
+
+
+def test_methods_with_parameters(tmp_path, policy, capsys):
+    options = ("--queries", 2, "--seeds", 1, "--policy", policy(True), "--out", tmp_path)
+    methods = ("asal:guard=True", "asal:z_scale=2, guard=False", "asal:guard=False")
+    assert bench("run", "--tasks", "lobes", "--methods", *methods, *options) == 0
+    assert "| asal:guard=False,z_scale=2 " in capsys.readouterr().out
+    assert bench("report", tmp_path) == 0
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "RMSE added by the guard" in text
+    assert re.search(r"\| ASAL, guard=True .*\| [+-]0\.\d+ ", text)
 
 
 def test_failures_are_printed(tmp_path, policy, capsys):
@@ -228,7 +239,13 @@ def test_report_of_nothing(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["run"], ["run", "--out", "x", "--tasks", "sinuss"], ["run", "--out", "x", "--jobs", "0"]],
+    [
+        [],
+        ["run"],
+        ["run", "--out", "x", "--tasks", "sinuss"],
+        ["run", "--out", "x", "--methods", "asal:guards=True"],
+        ["run", "--out", "x", "--jobs", "0"],
+    ],
 )
 def test_usage(arguments, capsys):
     with pytest.raises(SystemExit) as stop:

@@ -35,9 +35,25 @@ def test_violations_are_measured_ones():
     assert last.worst_violation == pytest.approx(0.28, abs=0.1)
 
 
+@pytest.mark.parametrize("case", [task(noise=0.8), two_limits(noise=0.8)], ids=lambda c: c.name)
+def test_truly_safe_share_is_that_without_noise(case):
+    querier = Sequence(points=(0.58, 0.62) * 30)
+    records = run(querier, case, seed=0, n_queries=60, every=60)
+    # Safe up to 6: 5.8 is, and 6.2 is not, whatever is measured.
+    expected = [(query + 1) // 2 / query for query in range(1, 61)]
+    assert [record.truly_safe_share for record in records] == pytest.approx(expected)
+    assert records[-1].safe_share != records[-1].truly_safe_share
+
+
+def test_what_is_truly_safe_is_unknown_of_tables():
+    records = run(Sequence(points=(0.0, 0.0, 1.0, 1.0)), table_task(), seed=0)
+    assert all(math.isnan(record.truly_safe_share) for record in records)
+
+
 def test_without_safety():
     records = run(Sequence(), task("al"), seed=0)
     assert all(math.isnan(record.safe_share) for record in records)
+    assert all(math.isnan(record.truly_safe_share) for record in records)
     assert all(math.isnan(record.worst_violation) for record in records)
 
 

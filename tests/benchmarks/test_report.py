@@ -11,6 +11,7 @@ from sklearn_asal.benchmarks.protocol import Record
 from sklearn_asal.benchmarks.report import report
 from sklearn_asal.benchmarks.results import Results
 from sklearn_asal.benchmarks.summary import curves, markdown, paper_rmse, short, summarise, tables
+from sklearn_asal.displays import ComparisonDisplay
 
 from ..datasets.settings import SETTINGS
 
@@ -92,12 +93,103 @@ def test_tables(results):
         "RMSE, paper": "",
         "safe share": "0.833 ± 0.167",
         "safe share, paper": "",
+        "truly safe share": "",
+        "worst run": "0.500",
+        "runs below 0.9": "33 %",
         "worst violation": "0.40",
         "forced": "1",
         "ms a query": "3",
     }
     # No standard error of one seed; no exponents in 1000 ms.
     assert (other[0], other[3], other[-1]) == ("mine", "0.500", "1000")
+
+
+# Method, RMSE and truly safe share of three seeds.
+GUARDED = {
+    "asal:guard=False": ([0.1, 0.2, 0.3], [0.9, 0.95, 0.8]),
+    "asal:guard=True": ([0.2, 0.2, 0.6], [1.0, 1.0, 0.9]),
+    "asal:guard=True,z_scale=2": ([0.5, 0.5, 0.5], [1.0, 1.0, 1.0]),
+    "safe-gp:guard=True": ([0.9, 0.9, 0.9], [0.5, 0.6, 0.7]),
+    "asal:z_scale=2": ([0.4, 0.4, 0.4], [1.0, 1.0, 1.0]),
+    "safe-gp:gamma=0.1": ([0.3, 0.3, 0.3], [0.5, 0.6, 0.7]),
+    "safe-gp:guard=SafetyGuard(gamma=0.02),surrogate=SparseGP()": ([0.5] * 3, [1.0] * 3),
+    "safe-gp:guard=False,surrogate=SparseGP()": ([0.3] * 3, [0.9] * 3),
+    "asal:gone=3": ([0.3, 0.3, 0.3], [0.5, 0.6, 0.7]),
+    "mine": ([0.3, 0.3, 0.3], [0.5, 0.6, NAN]),
+}
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """Some methods with a guard, and their other halves, or not."""
+    results = Results(tmp_path)
+    for method, values in GUARDED.items():
+        for seed, (rmse, share) in enumerate(zip(*values, strict=True)):
+            record = Record(1, rmse, 0.75, 0.0, 0.1, False, share)
+            results.records["lobes", method, seed] = [record]
+    results.save()
+    return Results(tmp_path)
+
+
+def test_truly_safe_runs(guarded):
+    lines = {line.method: line for line in summarise(guarded)}
+    line = lines["asal:guard=False"]
+    assert line.truly_safe_share == pytest.approx(
+        (2.65 / 3, np.std([0.9, 0.95, 0.8], ddof=1) / 3**0.5)
+    )
+    assert (line.worst_run, line.runs_below) == (0.8, pytest.approx(1 / 3))
+    assert lines["asal:guard=True"].runs_below == 0
+    # What is not known of all seeds is unknown; what was measured counts.
+    assert math.isnan(lines["mine"].truly_safe_share[0])
+    assert (lines["mine"].worst_run, lines["mine"].runs_below) == (0.75, 1)
+
+
+def test_what_the_guard_adds(guarded):
+    lines = {line.method: line for line in summarise(guarded)}
+    # Seed by seed: 0.1, 0 and 0.3.
+    changes = [0.1, 0.0, 0.3]
+    expected = np.mean(changes), np.std(changes, ddof=1) / 3**0.5
+    assert lines.pop("asal:guard=True").rmse_change == pytest.approx(expected)
+    sparse = "safe-gp:guard=SafetyGuard(gamma=0.02),surrogate=SparseGP()"
+    assert lines.pop(sparse).rmse_change == pytest.approx((0.2, 0.0))
+    # Of the others none has a partner that differs by the guard alone.
+    assert all(math.isnan(line.rmse_change[0]) for line in lines.values())
+    header, rows = tables(summarise(guarded))["lobes"]
+    column = header.index("RMSE added by the guard")
+    assert [(row[0], row[column]) for row in rows if row[column]] == [
+        ("ASAL, guard=True", "+0.133 ± 0.088"),
+        ("Safe GP AL, guard=SafetyGuard(gamma=0.02),surrogate=SparseGP()", "+0.200 ± 0.000"),
+    ]
+
+
+def test_only_seeds_that_both_have_finished_are_compared(guarded):
+    del guarded.records["lobes", "asal:guard=False", 1]
+    del guarded.records["lobes", "asal:guard=True", 2]
+    line = next(line for line in summarise(guarded) if line.method == "asal:guard=True")
+    assert line.rmse_change[0] == pytest.approx(0.1)
+    assert math.isnan(line.rmse_change[1])
+
+
+def test_variants_come_after_their_method(guarded):
+    guarded.records["lobes", "asal", 0] = guarded.records["lobes", "mine", 0]
+    methods = [line.method for line in summarise(guarded)]
+    assert methods[:2] == ["asal", "asal:gone=3"]
+    assert methods[-1] == "mine"
+    assert {method.partition(":")[0] for method in methods[-5:-1]} == {"safe-gp"}
+    shown = ComparisonDisplay.from_benchmark(guarded, "lobes").curves
+    assert [curve.label for curve in shown][:2] == ["ASAL", "ASAL, gone=3"]
+
+
+def test_folder_of_a_version_that_did_not_record_the_truth(results):
+    path, expected = results.folder / "results.csv", repr(Results(results.folder).records)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join(line.rpartition(",")[0] for line in lines), encoding="utf-8")
+    assert repr(Results(results.folder).records) == expected
+
+
+def test_truth_survives_the_file(guarded):
+    record = guarded.records["lobes", "asal:guard=False", 1][0]
+    assert (record.truly_safe_share, record.safe_share, record.forced) == (0.95, 0.75, False)
 
 
 @pytest.mark.parametrize(("queries", "shown"), [(29, ""), (30, "> 0.95"), (31, "")])

@@ -1,4 +1,4 @@
-"""The ten tasks: their sizes, their splits, and what measuring them returns."""
+"""The tasks: their sizes, their splits, and what measuring them returns."""
 
 import pickle
 from dataclasses import replace
@@ -10,11 +10,14 @@ from sklearn_asal.benchmarks import TASKS, Task, get_task
 from sklearn_asal.benchmarks.sources import TrajectorySource
 from sklearn_asal.datasets import (
     Function,
+    edge,
     fluid_system,
     load_airfoil,
     load_airline,
     load_engine,
     load_lgbb,
+    lobes,
+    simionescu,
     sinus,
     townsend,
 )
@@ -34,6 +37,8 @@ SIZES = {
     "safe-lgbb": ("safe", 2, 5, 30, 200, 862 - 205),
     "engine": ("safe", 3, 5, 60, 200, 785 - 205),
     "fluid": ("safe", 7, 10, 100, 10_000, 3000),
+    "lobes": ("safe", 2, 5, 30, 200, None),
+    "edge": ("safe", 2, 5, 30, 200, None),
 }
 TABLES = {
     "airline": load_airline,
@@ -166,6 +171,26 @@ def test_fluid(data_home):
     assert abs(np.diff(trial.pool.X[:, :4], axis=1)).max() <= 900
 
 
+def test_true_safety_is_that_of_the_function(name, data_home):
+    trial = get_task(name, data_home, pool_size=100).begin(0)
+    X = trial.X_test[:7]
+    functions = {f.__name__: f for f in (simionescu, townsend, lobes, edge)}
+    if name == "fluid":
+        expected = -fluid_system(data_home=data_home).output(X)
+    elif name in functions:
+        expected = functions[name]().safety(X)
+    else:  # tables have nothing but what was measured
+        assert trial.true_safety(X) is None
+        return
+    np.testing.assert_array_equal(trial.true_safety(X), expected)
+    np.testing.assert_allclose(trial.true_safety(X[0]), expected[:1], rtol=1e-12)
+    # It draws no noise.
+    trials = [get_task(name, data_home, pool_size=100).begin(0) for _ in range(2)]
+    trials[0].true_safety(X)
+    for one, two in zip(trials[0].measure(X), trials[1].measure(X), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 def test_tasks_pickle(name, data_home):
     task = get_task(name, data_home, pool_size=100)
     twin = pickle.loads(pickle.dumps(task))
@@ -232,7 +257,7 @@ def test_own_task():
         ("rig.py:OWN", ImportError, "the module rig.py cannot be imported.*PYTHONPATH"),
         (f"{HERE}:OWNN", ValueError, rf"OWNN must be a Task.*got None. Tasks in {HERE}: OWN\."),
         (f"{HERE}:NOT_A_TASK", ValueError, "must be a Task, or a function.*got 3"),
-        (f"{HERE}:named_as_the_paper_s", ValueError, "'townsend', as a task of the paper"),
+        (f"{HERE}:named_as_the_paper_s", ValueError, "'townsend', as a task of this package"),
     ],
 )
 def test_what_is_no_own_task(address, error, message):
@@ -318,6 +343,8 @@ def test_bad_points_are_named(x, message):
     for case in (synthetic.task(), table_task()):
         with pytest.raises((TypeError, ValueError), match=message):
             case.begin(0).measure(x, 0)
+        with pytest.raises((TypeError, ValueError), match=message):
+            case.begin(0).true_safety(x)
 
 
 def test_a_point_may_be_a_row_or_a_table():

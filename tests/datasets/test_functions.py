@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.ndimage import label
 
-from sklearn_asal.datasets import Function, branin, simionescu, sinus, townsend
+from sklearn_asal.datasets import Function, branin, edge, lobes, simionescu, sinus, townsend
 
 from .settings import SETTINGS
 
-FACTORIES = [sinus, branin, simionescu, townsend]
-SAFE = [simionescu, townsend]
+FACTORIES = [sinus, branin, simionescu, townsend, lobes, edge]
+SAFE = [simionescu, townsend, lobes, edge]
 
 
 @pytest.fixture(params=FACTORIES, ids=lambda factory: factory.__name__)
@@ -62,6 +63,18 @@ def scalar_townsend(x1, x2):
     return f, first**2 + (2 * math.sin(b)) ** 2 - x1**2 - x2**2
 
 
+def scalar_lobes(x1, x2):
+    z = -0.45
+    for c1, c2 in [(0, 0), (0.05, 0.75), (-0.7, -0.3), (0.6, -0.5)]:
+        z += math.exp(-8 * math.hypot(x1 - c1, x2 - c2) ** 2)
+    return math.sin(3 * x1 + x2) + math.cos(3 * x2), z
+
+
+def scalar_edge(x1, x2):
+    f = math.sin(3 * x1) + math.cos(2 * x1 + 3 * x2)
+    return f, 0.2 + math.sin(2 * x1) + math.sin(3 * x2) / 2
+
+
 def test_branin_minima():
     minima = np.array([[-math.pi, 12.275], [math.pi, 2.275], [9.42478, 2.475]])
     task = branin()
@@ -83,7 +96,13 @@ def test_sinus_is_not_normalised():
 
 
 @pytest.mark.parametrize(
-    ("factory", "scalar"), [(simionescu, scalar_simionescu), (townsend, scalar_townsend)]
+    ("factory", "scalar"),
+    [
+        (simionescu, scalar_simionescu),
+        (townsend, scalar_townsend),
+        (lobes, scalar_lobes),
+        (edge, scalar_edge),
+    ],
 )
 def test_against_scalar_mathematics(factory, scalar):
     task = factory()
@@ -122,7 +141,29 @@ def test_townsend_known_minimum():
     assert -2.0239884 < task.f(X[task.q(X) >= 0]).min() < -2.0
 
 
-@pytest.mark.parametrize("factory", [branin, simionescu, townsend])
+def test_lobes_are_joined_to_the_centre_by_necks():
+    task = lobes()
+    z = task.safety(grid(task, 200)).reshape(200, 200)
+    assert label(z >= 0)[1] == 1
+    # The centre and three lobes fall apart a little above the limit.
+    parts, n_parts = label(z >= 0.7)
+    assert n_parts == 4
+    assert min(np.bincount(parts.ravel())) > 300
+    assert (task.safety(task.sample(2000, "centre", 0)) > 0.2).all()
+
+
+def test_edge_passes_close_to_the_centre():
+    task = edge()
+    X = grid(task, 400)
+    z = task.safety(X)
+    away = abs(unit(task, X) - 0.5).max(axis=1)
+    assert 0.02 < away[z < 0].min() < 0.05
+    assert 0.7 < (z[away <= 0.1] >= 0).mean() < 0.8
+    # Safe starts lie close to the limit.
+    assert np.median(z[(away <= 0.1) & (z >= 0)]) < 0.5 < 1.9 < z.max()
+
+
+@pytest.mark.parametrize("factory", [branin, simionescu, townsend, lobes, edge])
 def test_normalised_on_a_dense_grid(factory):
     task = factory()
     X = grid(task, 700)

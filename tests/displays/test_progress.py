@@ -84,10 +84,10 @@ def test_without_limits_all_points_count_and_constraints_hold():
     querier = AmortizedQuerier(constraints=LinearConstraint(np.ones(3), 1.0, 1.0))
     querier.fit(X[:6], output(X[:6])).tell(X[6:], output(X[6:]))
     display = ProgressDisplay.from_querier(querier)
-    # Of points on the simplex, by another sample of it.
+    # Of 512 points on the simplex, by another sample of it; the former varies by some 5 %.
     inside = rng.dirichlet([1, 1, 1], 4000)
     expected = np.sqrt(np.mean(querier.assess(inside).y_std ** 2))
-    assert drawn(display, "expected")[-1, 1] == pytest.approx(expected, rel=0.1)
+    assert drawn(display, "expected")[-1, 1] == pytest.approx(expected, rel=0.2)
 
 
 def test_from_campaign():
