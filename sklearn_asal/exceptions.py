@@ -31,7 +31,7 @@ class BudgetExhaustedError(ValueError):
 
 
 class PoolExhaustedError(ValueError):
-    """No row of a candidate pool can be proposed: none is inside the bounds, or all are taken."""
+    """Nothing is left to be proposed, of a candidate pool or of features that take some values."""
 
 
 class NoSafeCandidateError(ValueError):

@@ -297,6 +297,8 @@ class Candidates:
     ----------
     points : ndarray of shape (m, n_features)
         All rows inside the box at unit scale, taken ones included, each at its position.
+    is_drawn : bool
+        Whether they were drawn, and are no rows of a user's pool.
 
     Raises
     ------
@@ -326,7 +328,7 @@ class Candidates:
             )
         self.points = self._index.points
         self._n_candidates, self._reference = len(pool), reference
-        self._is_drawn = reference is not None
+        self.is_drawn = reference is not None
         self._X, self._told, self._failed = X, index, failed
         # Worked out when somebody asks; of a query where nobody did, the one before knows more.
         self._known = known._known if known is not None and known._taken is None else known
@@ -540,7 +542,7 @@ class Candidates:
         rows = np.sort(index.rows[positions])  # so that of equal rows the first stays the first
         pool, nothing = CandidatePool(index.X[rows]), np.empty((0, index.X.shape[1]))
         some = Candidates(pool, index.box, nothing, weights=index.weights)
-        some._whole, some._is_drawn = (self, rows), self._is_drawn
+        some._whole, some.is_drawn = (self, rows), self.is_drawn
         return some
 
     def in_whole(self, position):
@@ -689,4 +691,4 @@ class Candidates:
         # Rounding may lead to the row after the last.
         positions = np.minimum(positions, m - 1).astype(np.intp)
         # Their order is of no consequence to what was drawn, and that of a tree's leaves is.
-        return self._index.positions(positions) if self._is_drawn else positions
+        return self._index.positions(positions) if self.is_drawn else positions

@@ -83,6 +83,7 @@ def test_plain_bounds_are_a_plain_box():
         assert type(box) is Box
         assert box is Box.of(bounds, 2)
         assert not box.has_discrete
+        assert box.kinds == (None, None)
         assert not box.is_log.any()
 
 

@@ -104,6 +104,15 @@ def test_everything_that_has_points_is_a_table(library):
     assert type(many) is np.ndarray
 
 
+def test_calibration_of_tables(library):
+    querier = AmortizedSafeQuerier(bounds=BOUNDS)
+    expected = querier.calibration(X, Y, Z).scores
+    turned = told(library, order=("n", "T"))
+    np.testing.assert_array_equal(querier.calibration(turned, Y, Z).scores, expected)
+    checked = querier.fit(X, Y, Z).guard_.check(turned)
+    np.testing.assert_array_equal(checked, querier.guard_.check(X))
+
+
 def test_set_output(library):
     name = library.__name__
     querier = RandomQuerier(bounds=[(0.0, 6.0), Integer(1, 80)]).fit(X, Y)

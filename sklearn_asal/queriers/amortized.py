@@ -690,14 +690,15 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         if p_safe is not None:
             if self._raises:
                 raise NoSafeCandidateError(candidates.points[row], p_safe, 1.0 - self._tolerated)
-            self._warn_of_row()
+            self._warn_of_row(candidates)
         return row
 
-    def _warn_of_row(self):
+    def _warn_of_row(self, candidates):
         gamma = self._tolerated
+        what, many = ("point", "points") if candidates.is_drawn else ("row of the pool", "rows")
         warn_user(
-            f"no row of the pool near to a proposal is safe with a probability of {1.0 - gamma:g} "
-            f"(gamma={gamma}); the safest that was found is proposed. If many rows should be "
+            f"no {what} near to a proposal is safe with a probability of {1.0 - gamma:g} "
+            f"(gamma={gamma}); the safest that was found is proposed. If many {many} should be "
             "safe, z_scale may be too large.",
             SafetyWarning,
         )

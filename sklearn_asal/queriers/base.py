@@ -662,7 +662,8 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
         BudgetExhaustedError
             Fewer than ``n_queries`` queries are left.
         PoolExhaustedError
-            Too few rows of the pool are left.
+            Too few rows of the pool are left, or too few points where all features are whole
+            numbers or settings.
         NoSafeCandidateError
             Nothing is safe enough, for queriers that demand it.
         ValueError, TypeError

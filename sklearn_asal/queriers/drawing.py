@@ -21,8 +21,8 @@ _ENOUGH, _ROUNDS = 256, 12
 _LISTED = 20_000
 # Of so many times as many points of a box enough may satisfy inequalities.
 _TRIED = 4
-# What a value is rounded by, relative to its size.
-_ROUNDING = 1e-9
+# What a value is rounded by, relative to its size, and digits of a coordinate that are kept.
+_ROUNDING, _DIGITS = 1e-9, 12
 
 
 class Drawing:
@@ -49,7 +49,7 @@ class Drawing:
         Parameters
         ----------
         measured : ndarray of shape (n, n_features)
-            Points that are not to be repeated if all features are discrete, in the user's units.
+            Points that are not to be repeated if features are discrete, in the user's units.
         weights : ndarray of shape (n_features,) or None
             See :class:`Candidates`.
 
@@ -65,9 +65,10 @@ class Drawing:
             All are measured.
         """
         region, history = self._region, self._history
-        finite = self._box.has_discrete and self._box.is_discrete[region.is_free].all()
-        X = self._listed() if finite else None
-        X = self._found() if X is None else X[region.holds(X, strict=True)]
+        discrete = self._box.has_discrete
+        is_finite = discrete and self._box.is_discrete[region.is_free].all()
+        listed = self._listed() if is_finite else None
+        X = self._found() if listed is None else listed[region.holds(listed, strict=True)]
         X = X[history.is_free(self._box.to_unit(X))] if len(X) else X
         if not len(X):
             away = " and is not near to a run that failed" if history.failed is not None else ""
@@ -78,14 +79,15 @@ class Drawing:
         found = Candidates(
             CandidatePool(X),
             self._box,
-            measured if finite else measured[:0],
+            measured if discrete else measured[:0],
             weights=weights,
             reference=self._reference(X),
         )
-        if finite and not found.n_available:
+        if discrete and not found.n_available:
+            points = "points that were found" if listed is None else f"{len(X)} points"
             raise PoolExhaustedError(
-                f"all {len(X)} points that {region.stated} allow are measured or proposed. Stop "
-                "here, or relax what is stated."
+                f"all {points} that {region.stated} allow are measured or proposed. Stop here, "
+                "relax what is stated, or pass a pool of points to be repeated."
             )
         return found
 
@@ -218,6 +220,9 @@ class Drawing:
             snapped = box.snapped(X)
             close = np.abs(snapped - X) <= _ROUNDING * np.maximum(np.abs(X), box.width)
             X = np.where(close & is_free, snapped, X)
+            # Where equations leave few points each is to be found with the same digits.
+            low, width = box.lower[smooth], box.width[smooth]
+            X[:, smooth] = low + ((X[:, smooth] - low) / width).round(_DIGITS) * width
         return np.clip(X, box.lower, box.upper)
 
     def _polytope(self):

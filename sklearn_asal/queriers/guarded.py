@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._typing import FloatArray
 from ..exceptions import NoSafeCandidateError, SafetyWarning, warn_user
 from ..settings import numpy_defaults
+from ..space import by_name
 from ..threads import one_thread
 from .base import measured
 from .guard import Calibration, SafetyGuard, calibrated
@@ -67,6 +68,7 @@ class GuardedMixin:
             Invalid data or parameters, or fewer than two observations.
         """
         base: Any = self
+        X = by_name(X, base.bounds, "X")
         campaign, data = base._data(X, y, z, "calibration(X, y)")
         base._check_setup(data[0].shape[1])
         history = base._history(campaign, data)

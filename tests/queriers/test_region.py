@@ -309,6 +309,17 @@ def test_whole_numbers_in_an_equation(make, seed):
     assert points.min() >= 0
 
 
+def test_an_equation_may_leave_few_points():
+    """Two whole numbers, and a third feature that makes up for the rest."""
+    total = LinearConstraint(np.ones(3), 2, 2)
+    querier = RandomQuerier(bounds=[Integer(0, 2)] * 2 + [(0.0, 2.0)], constraints=total)
+    points = querier.fit([[1, 1, 0]], [0.1]).query(n_queries=5)
+    found = {tuple(x) for x in points.round(9).tolist()}
+    assert found == {(0, 0, 2), (0, 1, 1), (1, 0, 1), (0, 2, 0), (2, 0, 0)}
+    with pytest.raises(PoolExhaustedError, match="all points that were found that constraints"):
+        querier.query(n_queries=6)
+
+
 @pytest.mark.parametrize("n", [30, 300])
 def test_discrete_features_alone_in_an_equation(n):
     """All points of a few are listed; of many they are drawn, and one feature has to give."""
@@ -323,7 +334,8 @@ def test_discrete_features_alone_in_an_equation(n):
 def test_two_equations_with_whole_numbers():
     ones = [LinearConstraint([1, 1, 1, 1], 10, 10), LinearConstraint([1, -1, 0, 0.5], 1, 1)]
     querier = RandomQuerier(bounds=[Integer(0, 10)] * 2 + [(0, 10)] * 2, constraints=ones)
-    points = querier.fit([[3, 3, 2, 2]], [0.1]).query(n_queries=20)
+    points = querier.fit([[3, 3, 2, 2]], [0.1]).query(n_queries=14)
+    assert len(np.unique(points.round(9), axis=0)) == 14  # of 15, one of which is measured
     np.testing.assert_array_equal(points[:, :2], points[:, :2].round())
     for one in ones:
         np.testing.assert_allclose(points @ one.A.T, one.ub[0], rtol=0, atol=1e-8)
@@ -636,6 +648,14 @@ def test_a_policy_keeps_near_to_its_proposal():
         around = LinearConstraint(np.eye(2), -np.inf, np.inf)
         held = clone(bare).set_params(constraints=around).fit(X, y, z).query()
         assert (np.abs(held - free) / (HIGH - LOW)).max() < 0.1
+
+
+def test_a_policy_s_proposal_is_replaced_by_a_point():
+    """There is no pool to speak of."""
+    X, y, z = campaign(0, n=12)
+    querier = AmortizedSafeQuerier(policy_file(True), bounds=BOUNDS, constraints=SHARES)
+    with pytest.warns(UserWarning, match="no point near to a proposal is safe .* many points"):
+        querier.query(X, y, z - 3)
 
 
 def test_models_look_at_what_constraints_leave():
