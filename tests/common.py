@@ -18,7 +18,8 @@ from sklearn_asal import (
     RandomQuerier,
 )
 from sklearn_asal.adapters.strategies import StrategyQuerier
-from sklearn_asal.queriers.base import BaseQuerier, SafeQuerierMixin
+from sklearn_asal.queriers.base import BaseQuerier
+from sklearn_asal.queriers.safe import SafeQuerierMixin
 
 _folder = tempfile.TemporaryDirectory(prefix="sklearn-asal-tests-")
 

@@ -18,7 +18,7 @@ except ImportError as error:
     raise missing("ax") from error
 
 from ..queriers import AmortizedQuerier, AmortizedSafeQuerier
-from ..queriers.base import SafeQuerierMixin
+from ..queriers.safe import SafeQuerierMixin
 
 # Runs that ended without a result.
 _WITHOUT_RESULT = TrialStatus.FAILED, TrialStatus.ABANDONED

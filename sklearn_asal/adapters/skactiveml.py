@@ -21,7 +21,7 @@ except ImportError as error:
 from .._typing import Bounds, Location, RandomState, Scale, StrPath
 from ..exceptions import warn_user
 from ..log import CampaignLog
-from ..queriers.base import SafeQuerierMixin
+from ..queriers.safe import SafeQuerierMixin
 from .rows import chosen, ready
 from .strategies import StrategyQuerier, default_model
 

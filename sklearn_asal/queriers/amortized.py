@@ -33,7 +33,6 @@ from ..policies.runtime import LARGEST, Tokens, told_budget
 from ..surrogates import AmortizedGP
 from ..threads import one_thread
 from ..validation import whole
-from .base import SafeQuerierMixin
 from .batch import propose_many
 from .gp import GPQuerier, GPSafeQuerier
 from .guard import SafetyGuard
@@ -41,6 +40,7 @@ from .guarded import GuardedMixin
 from .history import moved_nearby, unrepeated
 from .reporting import ReportingQuerier
 from .rows import safe_row, uncertain_row, update_models
+from .safe import SafeQuerierMixin
 
 # Half the width of what counts as the middle; training begins within 0.1 of it.
 _CENTRAL = 0.2

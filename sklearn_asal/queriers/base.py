@@ -21,23 +21,18 @@ from ..exceptions import (
     BudgetExhaustedError,
     DataScaleWarning,
     NoSafeCandidateError,
-    SafetyWarning,
     warn_user,
 )
 from ..limits import (
     boolean_limits,
-    margin_scales,
-    safety_margins,
-    safety_rule,
-    without_distance,
 )
 from ..log import CampaignLog
 from ..log import campaign as logging
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
 from ..settings import numpy_defaults
-from ..space import Integer, box_of, by_feature, by_name
-from ..tables import check_output, library_of, table
+from ..space import box_of, by_feature, by_name
+from ..tables import library_of
 from ..validation import (
     as_rows,
     check_feature_names,
@@ -47,6 +42,7 @@ from ..validation import (
     whole,
 )
 from .approach import Approach, way_to
+from .asking import Asking
 from .cut_short import (
     FAILED,
     OK,
@@ -56,12 +52,12 @@ from .cut_short import (
     outcomes,
 )
 from .history import Cache, History, moved_nearby, nearest, still_pending, unrepeated
-from .lipschitz import LipschitzBound
-from .neighbourhood import Neighbourhood
+from .logged import Logged
 from .observations import Part, Told
 from .outliers import warnings_of
 from .progress import ProgressMixin
 from .region import Known, Offer, Region, largest_step
+from .tables_out import TablesOut
 from .taking_back import TakingBack
 
 # Digits of an input at unit scale that have a part in the seed.
@@ -69,14 +65,13 @@ _DIGITS = 6
 # The parameters that scaling depends on.
 _SCALING = "bounds", "y_loc", "y_scale", "safety_threshold", "safe_when", "z_scale"
 
-_NOTHING: dict[str, str] = {}
 # Of one run that was not cut short, the usual.
 _ONE = np.array([OK], dtype=STATUS_DTYPE)
 
 _Q = TypeVar("_Q", bound="BaseQuerier")
 
 
-class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
+class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEstimator):
     """Propose the next input to measure from the measurements at hand.
 
     A subclass implements :meth:`_select`, and :meth:`_check_setup` if it can
@@ -152,9 +147,6 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
 
     # Whether this querier needs outputs and margins near unit scale.
     _needs_unit_scale = False
-    # Points that ``ask`` handed out, and the library of the tables that were told.
-    _pending: FloatArray | None = None
-    _library: str | None = None
     # Whether it has limits, which aborted runs violate.
     _has_limits = False
     # Whether it draws random numbers; if not, it gets no generator, which takes time to make.
@@ -381,177 +373,12 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
             self._check_limits(known)
         return x_, y_, self._safety_signal(y_, z_), statuses
 
-    @property
-    def pending_(self) -> FloatArray:
-        """What :meth:`ask` handed out and is not yet told, ``(n_pending, n_features)``."""
-        check_is_fitted(self, "X_")
-        if self._pending is None:
-            return np.empty((0, self.n_features_in_))
-        return self._pending
-
-    def ask(self, n_queries: int = 1, **options: Any) -> Any:
-        """Propose where to measure next, and remember it as pending until it is told.
-
-        For experiments that run at the same time: no later proposal repeats one that is pending,
-        and each of them counts against the budget.
-
-        Parameters
-        ----------
-        n_queries : int, default=1
-            Number of points.
-        **options
-            Of :meth:`query`, but for ``X``, ``y`` and ``z``.
-
-        Returns
-        -------
-        object
-            What :meth:`query` returns.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, ValueError, TypeError
-            See :meth:`query`. Nothing is pending then that was not before.
-
-        Notes
-        -----
-        ``tell(x, ...)`` settles the pending point nearest to ``x``, if there is one within 0.02
-        of the width of the bounds along each axis.
-
-        Examples
-        --------
-        >>> from sklearn_asal import RandomQuerier
-        >>> querier = RandomQuerier().fit([[0.5]], [0.3])
-        >>> first, second = querier.ask(), querier.ask()
-        >>> len(querier.pending_), len(querier.tell(second, 0.2).pending_)
-        (2, 1)
-        """
-        check_is_fitted(self, "X_", msg="%(name)s: call fit(X, y) before ask.")
-        wrong = {"X", "y", "z"} & set(options)
-        if wrong:
-            raise TypeError(f"ask is about the campaign's data, and takes no {min(wrong)}.")
-        with self._campaign_cache().telling:
-            answer = self.query(n_queries=n_queries, **options)
-            points = finite_array(answer[0] if isinstance(answer, tuple) else answer, "points")
-            if self.log is not None:
-                logging.record(self, "ask", points=points)
-            self._hand_out(points)
-        return answer
-
-    def _hand_out(self, points):
-        points = points if self._pending is None else np.vstack([self._pending, points])
-        points.setflags(write=False)
-        self._pending = points
-
-    def withdraw(self: _Q, x: ArrayLike | None = None) -> _Q:
-        """Take back what :meth:`ask` handed out and will not be measured.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_features,) or (k, n_features), default=None
-            Pending points; None means all.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            Not a pending point. Nothing is taken back then.
-        """
-        check_is_fitted(self, "X_", msg="%(name)s: call fit(X, y) before withdraw.")
-        points = None if x is None else self._points(x, "x", self.n_features_in_)
-        with self._campaign_cache().telling:
-            pending, left = self.pending_, None
-            if points is not None and len(pending):
-                left = still_pending(pending, points, box_of(self.bounds, self.n_features_in_))
-            n_left = 0 if left is None else len(left)
-            if points is not None and len(pending) - n_left < len(points):
-                raise ValueError(
-                    f"x: not all of {points.tolist()} are pending; pending_ has those that are."
-                )
-            if self.log is not None:
-                logging.record(self, "withdraw", x=points)
-            self._pending = left
-        return self
-
-    @classmethod
-    def resume(cls: type[_Q], path: Any, **params: Any) -> _Q:
-        """Make a querier that goes on with the campaign of a log.
-
-        It proposes what the one that wrote the log would have proposed next, and appends to it.
-
-        Parameters
-        ----------
-        path : str, path-like or CampaignLog
-        **params
-            Parameters in place of those in the log, such as ``budget``. What could not be
-            written, such as a function in ``constraints``, has to be passed.
-
-        Returns
-        -------
-        querier
-            Of the class in the log, which is this one or derived from it.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such file.
-        ValueError, TypeError
-            The log is damaged or of a later version, of another class of queriers, or a parameter
-            has to be passed.
-        RuntimeError
-            Another querier, or another process, writes to it.
-
-        Warns
-        -----
-        UserWarning
-            The last line was cut off, and is set aside; or the policy is another one than it was.
-        """
-        return logging.resume(cls, path, params)
-
-    def close_log(self: _Q) -> _Q:
-        """Let others write to the log. What is told later opens it again.
-
-        Returns
-        -------
-        self
-        """
-        logging.close(self)
-        return self
-
     def _points(self, x, name, n_features):
         """Validated inputs, one or more."""
         x = by_name(as_rows(x, n_features), self.bounds, name)
         points = finite_array(x, name)
         self._check_features(x, points, name, n_features)
         return points
-
-    def set_output(self: _Q, *, transform: str | None = None) -> _Q:
-        """State what proposals are returned as.
-
-        Without a call of this method they are what the inputs are: tables of pandas or polars
-        with names for their columns, else arrays.
-
-        Parameters
-        ----------
-        transform : {"default", "pandas", "polars"}, default=None
-            Arrays, or tables of that library. None leaves it as it is.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            Something else.
-        """
-        if transform is not None:
-            check_output(transform)
-            # The attribute that scikit-learn's clone copies.
-            self._sklearn_output_config = {"transform": transform}
-        return self
 
     @overload
     def query(
@@ -772,7 +599,7 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
         except NoSafeCandidateError as error:
             candidate = box.from_unit(error.candidate)
             rule = error.rule
-            if isinstance(self, SafeQuerierMixin):
+            if self._has_limits:
                 rule = self._rule_for(data[2])
             raise NoSafeCandidateError(candidate, error.probability, error.required, rule) from None
         self._warn_of_guard(actions)
@@ -785,26 +612,6 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
             logging.record(self, "proposal", safely=False, points=points, index=indices)
         points = self._as_told(points, told_as)
         return ((points, indices) if return_indices else points), actions
-
-    def _all_pending(self, pending, handed_out, n_features):
-        """Points that are pending, in the user's units; None without any."""
-        if pending is None or (np.ndim(pending) > 0 and len(pending) == 0):
-            return handed_out
-        points = self._points(pending, "pending", n_features)
-        return points if handed_out is None else np.vstack([handed_out, points])
-
-    def _as_told(self, points, told_as):
-        """Proposals as what they are told as, or as ``set_output`` says."""
-        wanted = self.__dict__.get("_sklearn_output_config", _NOTHING).get("transform")
-        if wanted is None and told_as is None:
-            wanted = self._library
-        elif wanted is None and type(told_as) is not np.ndarray:
-            wanted = library_of(told_as)
-        if wanted is None or wanted == "default":
-            return points
-        kinds = box_of(self.bounds, points.shape[1]).kinds
-        is_whole = [isinstance(kind, Integer) for kind in kinds]
-        return table(points, wanted, self._names(told_as), is_whole)
 
     def _data(self, X, y, z, call, missing=True):
         """The campaign's record if a call is about that, else None; and its observations.
@@ -820,7 +627,7 @@ class BaseQuerier(TakingBack, ProgressMixin, BaseEstimator):
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
                 )
             return told, told.data
-        if z is None and isinstance(self, SafeQuerierMixin) and getattr(self, "_has_z", False):
+        if z is None and self._has_limits and getattr(self, "_has_z", False):
             raise ValueError(
                 f"z is missing: fit was given safety measurements, so data passed to {call} need "
                 "them as well; pass z=y if the output is its own safety measurement."
@@ -1250,11 +1057,6 @@ def _raw(box, point):
     return box.from_unit(point[None])[0]
 
 
-def _as_bound(bound):
-    """``lipschitz`` as a bound, where slopes alone are stated."""
-    return bound if isinstance(bound, LipschitzBound) else LipschitzBound(bound)
-
-
 def _rows_told(index, n):
     """The rows of a pool that ``n`` observations are of, -1 where that is unknown."""
     if index is None:
@@ -1266,148 +1068,3 @@ def _rows_told(index, n):
             f"observations told, or -1 where it is unknown; got {index!r}."
         )
     return rows.astype(np.intp)
-
-
-class SafeQuerierMixin:
-    """What a querier adds that keeps safety measurements within limits.
-
-    Goes before :class:`BaseQuerier` in the list of bases. The class's own
-    constructor stores the parameters below, besides those of the base.
-
-    Parameters
-    ----------
-    safety_threshold : float or sequence of float of shape (n_limits,), default=0.0
-        The limit of the safety measurement, in its own units. It never moves.
-    safe_when : {"above", "below"} or a sequence of these, default="above"
-        Safe means ``z >= safety_threshold``, or ``<=`` for "below". Booleans mean safe and not
-        safe by themselves, whatever these two are.
-    z_scale : float, "auto" or sequence of float, default=1.0
-        What counts as one unit of safety margin: the standard deviation of the
-        measurement over the domain. "auto" takes the root mean square distance
-        of the measurements at hand from the limit, which does not shrink when
-        they lie close together. With several limits (columns of ``z``) a row's
-        margin is the smallest of its margins, each in units of its own scale.
-    max_violations : int, default=None
-        After so many measurements that violate a limit, aborted runs included, only the
-        neighbourhood of measurements that were safe is proposed: points within
-        ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
-        there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
-        from the beginning; None means never.
-    """
-
-    _has_limits = True
-
-    @property
-    def safety_rule(self) -> str:
-        """What safe means, in words, such as ``"safe means z >= 0.0"``."""
-        return self._rule_for(getattr(self, "z_", None))
-
-    def _rule_for(self, z):
-        boolean = () if z is None or z.dtype == np.float64 else boolean_limits(z)
-        return safety_rule(self.safety_threshold, self.safe_when, boolean)
-
-    def _safety_signal(self, y, z):
-        return y if z is None else z
-
-    def _check_setup(self, n_features, budget=None):
-        super()._check_setup(n_features, budget)
-        most = getattr(self, "max_violations", None)
-        if most is not None:
-            whole(most, "max_violations", min_val=0)
-        bound = getattr(self, "lipschitz", None)
-        if bound is not None:
-            _as_bound(bound)
-
-    def _restricts(self, fixed, box):
-        return getattr(self, "lipschitz", None) is not None or super()._restricts(fixed, box)
-
-    def _certified(self, data):
-        bound = getattr(self, "lipschitz", None)
-        if bound is None:
-            return None
-        X, _, z, status = data
-        if status is not None and not (status == OK).all():
-            X, z = X[status == OK], z[status == OK]
-        return _as_bound(bound).certified(X, z, self.safety_threshold, self.safe_when)
-
-    def _nearby(self, history):
-        most = getattr(self, "max_violations", None)
-        if most is None:
-            return None
-        safe = history.observed.worst_margin >= 0
-        if (~safe).sum() < most:
-            return None
-        if not safe.any():
-            raise ValueError(
-                f"max_violations={most} is reached and no observation is safe, so that there is "
-                "no neighbourhood of safe ones to propose. Tell a safe observation, check "
-                "safety_threshold and safe_when, or raise max_violations."
-            )
-        return Neighbourhood(history.observed.X[safe])
-
-    def _warn_of_violations(self):
-        # The same words each time.
-        warn_user(
-            f"max_violations={self.max_violations} is reached: only points near to measurements "
-            "that were safe are proposed. Raise max_violations to have others proposed as well.",
-            SafetyWarning,
-        )
-
-    def _margins(self, z):
-        return safety_margins(z, self.safety_threshold, self.safe_when, self.z_scale)
-
-    def _complaints(self, data, history):
-        found = super()._complaints(data, history)
-        z, margin = data[2], history.margin
-        worst = history.worst_margin
-        if (
-            self._needs_unit_scale
-            and not is_auto(self.z_scale)
-            and off_scale(history.X, worst, 0.0)
-        ):
-            scales = margin_scales(z, self.safety_threshold, self.safe_when)
-            found["z_scale"] = (
-                DataScaleWarning,
-                f"the safety margin reaches from {worst.min():.3g} to {worst.max():.3g} after "
-                f"scaling by z_scale={self.z_scale} ({self._rule_for(z)}), but should be about one "
-                "in size over the domain. Set z_scale: these observations suggest "
-                f"{', '.join(f'{scale:.3g}' for scale in scales)}; 'auto' estimates it anew at "
-                "each query.",
-            )
-        if worst.max() < 0:
-            found["safety_threshold"] = (
-                SafetyWarning,
-                f"none of the {len(z)} observations is safe: {self._rule_for(z)}. Check "
-                "safety_threshold and safe_when; exploration has to start from something safe.",
-            )
-        if z.dtype != np.float64:
-            found["z"] = (
-                SafetyWarning,
-                "z says whether measurements are safe, but not how far they are from the limit. "
-                "A distance teaches far more: pass the measured number and safety_threshold where "
-                "there is one.",
-            )
-        elif (margin == 0).any():
-            for j, between in without_distance(z, self.safety_threshold, self.safe_when):
-                found[f"limit {j}"] = (SafetyWarning, self._of_flags(z, j, between))
-        return found
-
-    def _of_flags(self, z, j, between):
-        name = "z" if z.ndim == 1 else f"z[{j}]"
-        values = np.unique(z if z.ndim == 1 else z[:, j])
-        listed = ", ".join(f"{value:g}" for value in values[:4]) + ", ..." * (len(values) > 4)
-        return (
-            f"{name} has the values {listed} and the limit is one of them ({self._rule_for(z)}), "
-            "so that its distance from the limit says little, and what lies at the limit counts "
-            f"as safe. Of flags and counts, set safety_threshold between two values, such as "
-            f"{between:g}; or pass booleans, True for safe."
-        )
-
-    def __repr__(self, N_CHAR_MAX=700):
-        text = super().__repr__(N_CHAR_MAX)
-        # scikit-learn leaves defaults out, but what safe means should always be said.
-        for name in ("safety_threshold", "safe_when"):
-            if f"{name}=" not in text:
-                comma = "" if text.endswith("()") else ", "
-                text = f"{text[:-1]}{comma}{name}={getattr(self, name)!r})"
-        return text

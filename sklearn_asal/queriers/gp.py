@@ -35,10 +35,10 @@ from ..exceptions import NoSafeCandidateError
 from ..log import CampaignLog
 from ..surrogates import SURROGATES, as_surrogate
 from ..threads import one_thread
-from .base import SafeQuerierMixin
 from .guard import SafetyGuard
 from .guarded import GuardedMixin
 from .reporting import ReportingQuerier
+from .safe import SafeQuerierMixin
 
 if TYPE_CHECKING:
     from gpytorch.kernels import Kernel

@@ -8,7 +8,8 @@ from sklearn_asal.benchmarks import Task
 from sklearn_asal.benchmarks.sources import FunctionSource, TableSource
 from sklearn_asal.datasets import Function
 from sklearn_asal.exceptions import NoSafeCandidateError
-from sklearn_asal.queriers.base import BaseQuerier, SafeQuerierMixin
+from sklearn_asal.queriers.base import BaseQuerier
+from sklearn_asal.queriers.safe import SafeQuerierMixin
 
 BAD_LUCK = RuntimeError("no | <luck>")
 

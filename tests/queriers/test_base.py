@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sklearn_asal import DataScaleWarning, NoSafeCandidateError
-from sklearn_asal.queriers.base import BaseQuerier, SafeQuerierMixin
+from sklearn_asal.queriers.base import BaseQuerier
+from sklearn_asal.queriers.safe import SafeQuerierMixin
 
 from ..common import BestSafeQuerier, UniformQuerier
 
