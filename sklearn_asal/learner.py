@@ -412,9 +412,9 @@ def _as_told(outcome):
 
 def _named(X, querier):
     """Inputs as the estimator gets them: with names, where the querier has some."""
-    names = getattr(querier, "feature_names_in_", None)
-    if names is None:
+    if querier._library is None:  # arrays were told, whatever names bounds may have
         return X
+    names = querier.feature_names_in_
     try:
         import pandas as pd
     except ImportError:

@@ -544,7 +544,10 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         point = self._points(x, "x", data[0].shape[1])
         if len(point) != 1:
             raise ValueError(f"x must be one point; it has {len(point)} rows.")
-        points = way_to(box_of(self.bounds, point.shape[1]), data[0][-1], point[0], n_steps)
+        box = box_of(self.bounds, point.shape[1])
+        if box.outside(point)[0]:
+            raise ValueError(f"x lies outside bounds, {point[0].tolist()}. Pass a point inside.")
+        points = way_to(box, data[0][-1], point[0], n_steps)
         return Approach(points, self._p_safe(points, X, y, z))
 
     def _p_safe(self, points, X, y, z):
@@ -769,6 +772,12 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
                 some = offer.candidates(candidates, history, seed)
             if some is not None and history.nearby is not None:
                 some = some.only(history.nearby.rows(some))
+                if offer is not None and not history.nearby.holds(some.points).any():
+                    raise ValueError(
+                        "max_violations is reached, and no point near to measurements that were "
+                        "safe satisfies constraints, max_step, fixed or lipschitz. Relax one of "
+                        "these, or measure a safe point from which to go on."
+                    )
             chosen = self._select(history, some, remaining, rng)
             if some is None:
                 chosen = self._checked(chosen, history)

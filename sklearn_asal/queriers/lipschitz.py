@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._typing import FloatArray, Sides, Thresholds
+from ..exceptions import SafetyWarning, warn_user
 from ..limits import boolean_limits, distances_to_limits
 from ..validation import finite_array
 
+# What measurements may differ by, relative to the largest, by rounding.
+_ROUNDING = 1e-9
 # Points that are compared with all measurements at once.
 _AT_ONCE = 1024
 
@@ -85,6 +88,11 @@ class LipschitzBound:
         ------
         ValueError
             The bound is of the wrong shape, or ``z`` of booleans.
+
+        Warns
+        -----
+        SafetyWarning
+            Two measurements differ by more than the bound allows.
         """
         if boolean_limits(z).any():
             raise ValueError(
@@ -95,6 +103,7 @@ class LipschitzBound:
         shape = distance.shape[1], X.shape[1]
         slope = _shaped(self.slope, "slope", "(n_features,) or (n_limits, n_features)", shape)
         noise = _shaped(self.noise, "noise", "(n_limits,)", shape[:1])
+        _warn_of_steeper(X, distance, slope, noise)
         return Certified(X, distance - noise, slope)
 
 
@@ -110,9 +119,28 @@ def _plain(array):
     return tuple(array.tolist()) if array.ndim == 1 else tuple(map(tuple, array.tolist()))
 
 
+def _warn_of_steeper(X, distance, slope, noise):
+    """Warn where two measurements differ by more than the bound allows."""
+    apart = np.abs(X[:, None] - X)
+    for j in range(len(slope)):
+        most = apart @ slope[j] + 2 * noise[j]
+        more = np.abs(distance[:, [j]] - distance[:, j]) - most
+        if more.max() > _ROUNDING * np.abs(distance).max():
+            first, second = np.sort(np.unravel_index(more.argmax(), more.shape))
+            warn_user(
+                f"lipschitz: measurements {first} and {second} of limit {j} differ by more than "
+                "slope and noise allow, so that it guarantees nothing. State a larger slope or "
+                "noise.",
+                SafetyWarning,
+            )
+
+
 def _shaped(values, name, allowed, shape):
+    values = np.array(values)
     try:
-        return np.broadcast_to(np.array(values), shape)
+        if values.ndim and values.shape[-1] != shape[-1]:
+            raise ValueError  # one number in a list is no number for each
+        return np.broadcast_to(values, shape)
     except ValueError:
         raise ValueError(
             f"the {name} of lipschitz has shape {np.shape(values)}; one number, or shape "

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..limits import boolean_limits
 
-# How many times the range of the others, and the largest of them in size.
-_TIMES = 12.0
+# How many times the range of the others, and the largest of them in size: zero may be anywhere.
+_TIMES, _TIMES_OF_SIZE = 12.0, 4.0
 # Fewer distinct values say nothing about a range.
 _LEAST = 5
 # How many times their range values may grow on the way to inputs far from all others.
@@ -15,7 +15,7 @@ _MOST_GROWTH = 100.0
 def far_beyond(X, values, n, box):
     """Values told later that are far beyond the first ones.
 
-    That is, beyond their range by more than 12 times this range, and by more than 12 times the
+    That is, beyond their range by more than 12 times this range, and by more than 4 times the
     largest of them in size. Where the input is farther from all of theirs than these are from each
     other, the range counts as larger by the ratio of these distances, for campaigns may begin with
     points close together. Of fewer than five distinct values nothing is said.
@@ -37,7 +37,7 @@ def far_beyond(X, values, n, box):
     """
     known = values[:n]
     low, high = float(np.fmin.reduce(known)), float(np.fmax.reduce(known))
-    reach = _TIMES * max(high - low, high, -low)
+    reach = max(_TIMES * (high - low), _TIMES_OF_SIZE * max(high, -low))
     least, most = low - reach, high + reach
     # No comparison with NaN is true.
     found = [n + i for i, value in enumerate(values[n:].tolist()) if value < least or value > most]
@@ -65,7 +65,7 @@ def far_among(X, values, box):
         order = measured[np.argsort(away, kind="stable")]
         ordered, first = values[order], max((len(order) + 1) // 2, _LEAST)
         low, high = np.minimum.accumulate(ordered), np.maximum.accumulate(ordered)
-        reach = _TIMES * np.maximum(np.maximum(high - low, high), -low)
+        reach = np.maximum(_TIMES * (high - low), _TIMES_OF_SIZE * np.maximum(high, -low))
         beyond = (ordered[1:] < (low - reach)[:-1]) | (ordered[1:] > (high + reach)[:-1])
     for k in np.flatnonzero(beyond[first - 1 :]) + first:
         found = far_beyond(X[order], ordered, k, box)
