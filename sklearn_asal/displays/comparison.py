@@ -181,14 +181,14 @@ def _styles(curves):
 
     ranks = {name: rank for suite in SUITES.values() for rank, name in enumerate(suite)}
     places = list(METHODS)
-    # A method has the same style in every figure. Others come after the longest suite, or first
-    # where there are none but these.
-    others = [curve for curve in curves if curve.method is None]
+    # A method has the same style in every figure. Others, and those of no suite, come after the
+    # longest suite, or first where there are none but these.
+    others = [curve for curve in curves if curve.method not in ranks]
     first = 0 if len(others) == len(curves) else max(ranks.values()) + 1
     last = len(places) if first else 0
     return [
         _style(first + others.index(curve), last + others.index(curve))
-        if curve.method is None
+        if curve.method not in ranks
         else _style(ranks[curve.method], places.index(curve.method))
         for curve in curves
     ]

@@ -85,7 +85,7 @@ def padded(B, n, n_features, seed=0):
 
 def queried(name, safe, budget, X, y, margin, mask):
     """What a querier answers, campaign by campaign."""
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(name)
+    querier = AmortizedSafeQuerier(name, guard=False) if safe else AmortizedQuerier(name)
     points = []
     for one in range(len(budget)):
         parts = [part[one][mask[one]].astype(float) for part in (X, y, margin)]
