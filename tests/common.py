@@ -66,6 +66,7 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
         z_scale=1.0,
         constraints=None,
         max_step=None,
+        log=None,
         stop_when=None,
         repeat_every=None,
     ):
@@ -77,6 +78,7 @@ class BestSafeQuerier(SafeQuerierMixin, BaseQuerier):
             y_scale=y_scale,
             constraints=constraints,
             max_step=max_step,
+            log=log,
             stop_when=stop_when,
             repeat_every=repeat_every,
         )

@@ -36,8 +36,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 few = settings(max_examples=4, deadline=None, derandomize=True)
 BOUNDS = [(0.0, 6.0), (-5.0, 30.0)]
-# The minimal one has a constructor without ``log``.
-LOGGED = {name: make for name, make in QUERIERS.items() if name != "BestSafeQuerier"}
+LOGGED = QUERIERS
 POOL = np.random.default_rng(5).random((80, 2)) * [6, 35] - [0, 5]
 
 
