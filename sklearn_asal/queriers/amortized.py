@@ -269,7 +269,8 @@ class _PolicyQuerier(ReportingQuerier):
         """What the policy keeps of each observation; those of the query before are known."""
         cache = history.cache
         if cache.history is None:  # of data passed to a query nothing is kept
-            return runtime.tokens(runtime.rows(history.X, history.y, history.worst_margin, LARGEST))
+            rows = runtime.rows(history.X, history.y, history.worst_margin, LARGEST)
+            return runtime.tokens_singly(rows)  # as a campaign's
         if cache.tokens is None or cache.tokens.runtime is not runtime:
             cache.tokens, cache.attended = Tokens(runtime), None
         if cache.attended is None or cache.attended[0] is not history:
