@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from .names import titled
 from .scaling import bounded_ratio
 from .validation import finite_array
 
@@ -149,12 +150,14 @@ class Box:
         """
         return slack / self.width
 
-    def complaint(self, X):
-        """What to say about measured points outside the bounds.
+    def complaint(self, X, names=None):
+        """What to say about measured points that would not be proposed.
 
         Parameters
         ----------
         X : ndarray of shape (n, n_features)
+        names : sequence of str, optional
+            Of the features.
 
         Returns
         -------
@@ -166,8 +169,8 @@ class Box:
             return None
         j = np.abs(self.to_unit(X) - 0.5).max(axis=0).argmax()
         return (
-            f"{outside.sum()} of {len(X)} measured points lie outside bounds: feature {j} reaches "
-            f"from {X[:, j].min():.6g} to {X[:, j].max():.6g}, but its bounds are "
+            f"{outside.sum()} of {len(X)} measured points lie outside bounds: {titled(j, names)} "
+            f"reaches from {X[:, j].min():.6g} to {X[:, j].max():.6g}, but its bounds are "
             f"({self.lower[j]:.6g}, {self.upper[j]:.6g}). The points are kept and used; proposals "
             "stay inside. If X has other units, or queries may lie there, set "
             "bounds=[(low, high), ...] in the units of X."

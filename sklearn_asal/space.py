@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .box import Box, limits_of
+from .names import difference, suggestion, titled
 from .validation import column_names, finite_array, finite_number, whole
 
 __all__ = ["Grid", "Integer", "Log"]
@@ -359,14 +360,33 @@ class Space(Box):
         """
         enough = np.ones(len(X), dtype=bool)
         for j in np.flatnonzero(self.is_discrete):
-            slack = np.minimum(_RELATIVE * np.abs(X[:, j]), _OF_GAP * self._gap(j))
-            enough &= np.abs(self._nearest(j, X[:, j]) - X[:, j]) <= slack
+            enough &= self._takes(j, X[:, j])
         return enough
+
+    def _takes(self, j, values):
+        """Which values a discrete feature takes, but for rounding."""
+        slack = np.minimum(_RELATIVE * np.abs(values), _OF_GAP * self._gap(j))
+        return np.abs(self._nearest(j, values) - values) <= slack
 
     def _gap(self, j):
         """The least distance between two values of a discrete feature."""
         levels = self.kinds[j].levels
         return 1.0 if levels is None else np.diff(levels).min()
+
+    def complaint(self, X, names=None):
+        """See :meth:`Box.complaint`."""
+        messages = [super().complaint(X, names)]
+        for j in np.flatnonzero(self.is_discrete):
+            values = X[:, j]
+            inside = (values >= self.lower[j]) & (values <= self.upper[j])
+            odd = inside & ~self._takes(j, values)
+            if odd.any():
+                messages.append(
+                    f"{titled(j, names)} is {self.kinds[j]}, but {values[odd][0]:.6g} was measured "
+                    f"({odd.sum()} of {len(X)} points). The points are kept and used. If that is "
+                    "a mistake, forget them and tell them again."
+                )
+        return " ".join(filter(None, messages)) or None
 
     def unit_reach(self, x, slack):
         """See :meth:`Box.unit_reach`."""
@@ -405,8 +425,8 @@ def by_name(data: Any, bounds: Any, name: str) -> Any:
         return data
     if sorted(names) != sorted(wanted):
         raise ValueError(
-            f"{name} has columns {names}, but bounds are of {wanted}. Pass those columns alone, "
-            "or state bounds of all."
+            f"{name} has columns {names}, but bounds are of {wanted}.{difference(names, wanted)} "
+            "Pass those columns alone, or state bounds of all."
         )
     if hasattr(data, "iloc"):
         return data[wanted]
@@ -452,9 +472,10 @@ def by_feature(values: Any, names: Any, n_features: int, what: str) -> dict[int,
         if isinstance(j, bool) or not isinstance(j, (int, np.integer)) or not 0 <= j < n_features:
             there = f", or one of {', '.join(known)}" if known else ""
             raise ValueError(
-                f"{what} has a feature {key!r}; state its position, 0 to {n_features - 1}{there}."
+                f"{what} has a feature {key!r}; state its position, 0 to {n_features - 1}{there}"
+                f"{suggestion(str(key), known)}"
             )
         if j in found:
-            raise ValueError(f"{what} states feature {j} twice, by name and by position.")
+            raise ValueError(f"{what} states {titled(j, names)} twice, by name and by position.")
         found[int(j)] = finite_number(value, f"{what} of feature {key!r}")
     return found

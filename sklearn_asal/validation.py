@@ -10,6 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_scalar
 
+from .names import difference
+
 _DATES = datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64
 
 
@@ -78,7 +80,7 @@ def check_feature_names(data, name, expected):
     if names is not None and names != list(expected):
         raise ValueError(
             "The feature names should match those that were passed during fit: "
-            f"{name} has {names}, fit had {list(expected)}."
+            f"{name} has {names}, fit had {list(expected)}.{difference(names, list(expected))}"
         )
 
 

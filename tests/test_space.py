@@ -257,7 +257,7 @@ def test_numbers_by_feature():
         ({2: 1}, "max_step has a feature 2"),
         ({-1: 1}, "max_step has a feature -1"),
         ({True: 1}, "max_step has a feature True"),
-        ({"T": 1, 0: 2}, "max_step states feature 0 twice"),
+        ({"T": 1, 0: 2}, "max_step states feature 'T' twice"),
         ({"T": "fast"}, "max_step of feature 'T' must be a finite number, got 'fast'"),
         ({"T": np.nan}, "max_step of feature 'T' must be a finite number"),
         ("fast", "max_step"),

@@ -657,7 +657,7 @@ def test_help(capsys):
 def test_what_the_readme_shows(folder, ask):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    (table,) = re.findall(r"```csv\n(.*?)```", guide, re.DOTALL)
+    (table,) = re.findall(r"`measurements\.csv`,\n\n```text\n(.*?)```", guide, re.DOTALL)
     Path("measurements.csv").write_text(table)
     command, shown = re.search(
         r"```bash\npython -m sklearn_asal next (.*?)```\s+```text\n(.*?)```", readme, re.DOTALL

@@ -21,7 +21,8 @@ def add_arguments(parser):
 def _run(arguments):
     header, lines = table(CampaignLog(arguments.file).read())
     if arguments.csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *lines])
+        plain = [[_plain(cell) for cell in line] for line in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([header, *plain])
         return
     cells = [header, *[[_short(cell) for cell in line] for line in lines]]
     widths = [max(len(line[j]) for line in cells) for j in range(len(header))]
@@ -84,6 +85,11 @@ def table(events):
     for position, line in enumerate(kept):
         lines[line][0] = position
     return header, lines
+
+
+def _plain(cell):
+    """A whole number without a decimal point, which a spreadsheet may take for text."""
+    return repr(cell).removesuffix(".0") if isinstance(cell, float) else cell
 
 
 def _short(cell):

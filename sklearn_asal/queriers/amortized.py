@@ -525,7 +525,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
     log : str, path-like or CampaignLog, default=None
         File that the campaign is written to, as JSON lines, so that it can be gone on with; see
         :meth:`resume`.
-    lipschitz : float, array-like of shape (n_features,), or LipschitzBound, default=None
+    lipschitz : float, array-like of shape (n_features,), dict or LipschitzBound, default=None
         How much a safety measurement changes at most for each unit of each feature; an
         assumption. Only what it guarantees to be safe is proposed, see
         :class:`~sklearn_asal.queriers.lipschitz.LipschitzBound`, which can state noise as well.

@@ -23,11 +23,10 @@ from ..exceptions import (
     NoSafeCandidateError,
     warn_user,
 )
-from ..limits import (
-    boolean_limits,
-)
+from ..limits import boolean_limits
 from ..log import CampaignLog
 from ..log import campaign as logging
+from ..names import in_order
 from ..pool import CandidatePool, Candidates
 from ..scaling import is_auto, moments, off_scale, standardized
 from ..settings import numpy_defaults
@@ -252,7 +251,7 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         self._check_region(X_.shape[1], names)
         data = X_, y_, self._safety_signal(y_, z_), np.full(len(X_), OK, STATUS_DTYPE)
         history = self._of(data, Cache())
-        self._warn(data, history=history)
+        self._warn(data, names, history=history)
         told = Told(*data, np.full(len(X_), -1), len(X_))
         self._warn_of_outliers(told, history.box, has_z=z is not None)
         if self.log is not None:
@@ -287,14 +286,15 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
 
         Parameters
         ----------
-        x : array-like of shape (n_features,) or (k, n_features)
-            What was measured, which need not be what was proposed.
+        x : array-like of shape (n_features,) or (k, n_features), or dict
+            What was measured, which need not be what was proposed. A dict is by name.
         y : float or array-like of shape (k,), default=None
             Outputs. Where ``fit`` got safety measurements, they may be missing (None, NaN): the
             model of the output does without, and a policy by name sees the output of the nearest
             observation that has one.
         z : float or array-like of shape (k,), (k, n_limits), or (n_limits,) for one row
-            To be given if, and only if, ``fit`` got safety measurements.
+            To be given if, and only if, ``fit`` got safety measurements. May be a dict by name
+            where these were a table.
         index : int or array-like of int of shape (k,), default=None
             The rows of the pool that were measured, as ``query(..., return_indices=True)`` gave
             them, so that they are not proposed again whatever ``x`` says. All pools of the
@@ -324,7 +324,8 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
             Invalid data. Nothing is added then, and nothing lost.
         """
         self._check_told("tell")
-        x = by_name(as_rows(x, self.n_features_in_), self.bounds, "x")
+        x = self._rows(x, "x", self.n_features_in_)
+        z = in_order(z, getattr(self, "_z_names", None), "z")
         new = self._outcomes(self._told, x, y, z, status)
         rows = _rows_told(index, len(new[0]))
         with self._campaign_cache().telling:
@@ -332,7 +333,7 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
             told = old.joined(new, rows)
             history = self._history(True, told.data)
             # Before anything changes: a warning may be turned into an error.
-            self._warn(told.data, old.data, history)
+            self._warn(told.data, self._names(None), old.data, history)
             self._warn_of_outliers(told, history.box, len(old.X))
             if self.log is not None:
                 logging.record(self, "tell", index=rows, note=note, **self._facts(new))
@@ -373,9 +374,14 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
             self._check_limits(known)
         return x_, y_, self._safety_signal(y_, z_), statuses
 
+    def _rows(self, x, name, n_features):
+        """Inputs, one or more, as rows in the order of the features."""
+        names = self._names(None) if isinstance(x, Mapping) else None
+        return by_name(as_rows(in_order(x, names, name), n_features), self.bounds, name)
+
     def _points(self, x, name, n_features):
         """Validated inputs, one or more."""
-        x = by_name(as_rows(x, n_features), self.bounds, name)
+        x = self._rows(x, name, n_features)
         points = finite_array(x, name)
         self._check_features(x, points, name, n_features)
         return points
@@ -575,7 +581,7 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         self._check_setup(n_features, budget)
         history = self._history(campaign, data)
         if not campaign:
-            self._warn(data, history=history)
+            self._warn(data, self._names(X), history=history)
         if pending is not None:
             history = history.with_all_pending(pending)
         nearby = self._nearby(history)
@@ -722,14 +728,15 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         if self.max_step is not None:
             step = largest_step(self.max_step, names, n_features)
         fixed = {} if fixed is None else by_feature(fixed, names, n_features, "fixed")
+        certified = self._certified(data, names)
         return Offer(
-            lambda last: Region.of(box, known, last, step, fixed, self._certified(data)),
+            lambda last: Region.of(box, known, last, step, fixed, certified, names),
             data[0] if pending is None else np.vstack([data[0], pending]),
             data[0][-1],
             self._pool_weights(n_features),
         )
 
-    def _certified(self, data):
+    def _certified(self, data, names):
         """What slopes that are known guarantee to be safe, None without any; for subclasses."""
         return None
 
@@ -964,11 +971,12 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         )
         return {"y_scale": (DataScaleWarning, message)}
 
-    def _warn(self, data, before=None, history=None):
+    def _warn(self, data, names, before=None, history=None):
         """Warn of what the observations ``before`` did not show."""
         if history is None:
             history = self._of(data, self._campaign_cache())
-        message = history.box.complaint(data[0][0 if before is None else len(before[0]) :])
+        new = data[0][0 if before is None else len(before[0]) :]
+        message = history.box.complaint(new, names)
         if message:
             warn_user(message, DataScaleWarning)
         found = self._complaints(measured(data, history), history)

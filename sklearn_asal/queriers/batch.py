@@ -295,7 +295,7 @@ def _budgets(querier, budgets, n_campaigns):
 
 def _warn(querier, together, history, margin, starts):
     """Warn of all observations as if of one campaign, and of a campaign with nothing safe."""
-    querier._warn((*together, None), history=history)
+    querier._warn((*together, None), querier._names(None), history=history)
     if margin is None or (margin < 0).all():  # said already
         return
     hopeless = np.flatnonzero(np.maximum.reduceat(margin, starts[:-1]) < 0)

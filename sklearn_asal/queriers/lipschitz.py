@@ -1,5 +1,6 @@
 """Limits on how fast safety measurements change, which are assumed, and what these guarantee."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from .._typing import FloatArray, Sides, Thresholds
 from ..exceptions import SafetyWarning, warn_user
 from ..limits import boolean_limits, distances_to_limits
+from ..names import titled
+from ..space import by_feature
 from ..validation import finite_array
 
 # What measurements may differ by, relative to the largest, by rounding.
@@ -23,9 +26,9 @@ class LipschitzBound:
 
     Parameters
     ----------
-    slope : float, array-like of shape (n_features,) or (n_limits, n_features)
+    slope : float, array-like of shape (n_features,) or (n_limits, n_features), or dict
         Largest change of a safety measurement, in its units, for each unit of each feature.
-        Positive.
+        Positive. A dict has one number for each feature, by name or position.
     noise : float or array-like of shape (n_limits,), default=0.0
         What a measurement differs from the true value at most, in the units of ``z``.
 
@@ -57,14 +60,46 @@ class LipschitzBound:
     noise: Any = 0.0
 
     def __post_init__(self) -> None:
-        slope, noise = _numbers(self.slope, "slope"), _numbers(self.noise, "noise")
+        by_name = isinstance(self.slope, Mapping)
+        slope = list(self.slope.values()) if by_name else self.slope
+        slope, noise = _numbers(slope, "slope"), _numbers(self.noise, "noise")
         if not (slope > 0).all():
             raise ValueError("the slope of lipschitz must be positive for each feature.")
         if not (noise >= 0).all():
             raise ValueError("the noise of lipschitz must not be negative.")
         # As plain numbers, so that equal bounds are equal.
-        object.__setattr__(self, "slope", _plain(slope))
+        plain = dict(zip(self.slope, slope.tolist(), strict=True)) if by_name else _plain(slope)
+        object.__setattr__(self, "slope", plain)
         object.__setattr__(self, "noise", _plain(noise))
+
+    def by_position(self, names: Any, n_features: int) -> "LipschitzBound":
+        """The same bound with slopes in the order of the features.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Of the features, where they have any.
+        n_features : int
+
+        Returns
+        -------
+        LipschitzBound
+
+        Raises
+        ------
+        ValueError
+            A slope is of an unknown feature, or a feature has none.
+        """
+        if not isinstance(self.slope, Mapping):
+            return self
+        slopes = by_feature(self.slope, names, n_features, "the slope of lipschitz")
+        missing = [titled(j, names) for j in range(n_features) if j not in slopes]
+        if missing:
+            raise ValueError(
+                f"the slope of lipschitz has no number for {', '.join(missing)}. State one for "
+                "each feature."
+            )
+        return LipschitzBound([slopes[j] for j in range(n_features)], self.noise)
 
     def certified(
         self, X: FloatArray, z: NDArray[Any], threshold: Thresholds, when: Sides

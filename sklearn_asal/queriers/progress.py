@@ -162,9 +162,9 @@ class ProgressMixin:
         Returns
         -------
         bool
-            True where the budget is spent, no row of the pool is left, or ``stop_when`` is
-            reached (``progress().is_enough``). ``query`` answers all the same, unless the first
-            two forbid it.
+            True where the budget is spent (experiments that are pending count), no row of the pool
+            is left, or ``stop_when`` is reached (``progress().is_enough``). ``query`` answers all
+            the same, unless the first two forbid it.
 
         Raises
         ------
@@ -176,8 +176,10 @@ class ProgressMixin:
         querier: Any = self
         if not hasattr(querier, "X_"):
             check_is_fitted(querier, msg="%(name)s: call fit(X, y) with initial data first.")
-        if querier.budget is not None and querier.n_told_ >= whole(querier.budget, "budget"):
-            return True
+        if querier.budget is not None:
+            n_asked = querier.n_told_ + len(querier.pending_)
+            if n_asked >= whole(querier.budget, "budget"):
+                return True
         if pool is not None:
             campaign, data = querier._data(None, None, None, "is_finished()")
             pool = _as_pool(pool, querier.bounds)

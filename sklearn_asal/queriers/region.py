@@ -4,6 +4,7 @@ import numpy as np
 
 from ..constraints import Constraints
 from ..exceptions import PoolExhaustedError
+from ..names import titled
 from ..space import by_feature
 from .drawing import Drawing
 
@@ -137,7 +138,7 @@ def largest_step(max_step, names, n_features):
     step = np.full(n_features, np.inf)
     for j, value in by_feature(max_step, names, n_features, "max_step").items():
         if not value > 0:
-            raise ValueError(f"max_step of feature {j} must be positive, got {value:g}.")
+            raise ValueError(f"max_step of {titled(j, names)} must be positive, got {value:g}.")
         step[j] = value
     return step
 
@@ -186,7 +187,7 @@ class Region:
         self.stated = " and ".join(name for name, there in parts if there) or "bounds"
 
     @classmethod
-    def of(cls, box, known, last, max_step=None, fixed=None, certified=None):
+    def of(cls, box, known, last, max_step=None, fixed=None, certified=None, names=None):
         """The region that parameters of a querier leave.
 
         Parameters
@@ -197,6 +198,8 @@ class Region:
             The point that a step begins at, in the user's units.
         max_step : ndarray of shape (n_features,) or None
             The largest change of each feature, in the user's units.
+        names : sequence of str, optional
+            Of the features, for messages.
 
         Returns
         -------
@@ -210,24 +213,24 @@ class Region:
         """
         fixed = {} if fixed is None else fixed
         for j, value in fixed.items():
-            _check_fixed(box, j, value)
+            _check_fixed(box, j, value, names)
         if max_step is None:
             return cls(box, known, fixed=fixed, certified=certified)
         low, high = np.maximum(last - max_step, box.lower), np.minimum(last + max_step, box.upper)
         if (low > high).any():
             j = np.flatnonzero(low > high)[0]
             raise ValueError(
-                f"max_step: the last point has {last[j]:g} in feature {j}, which is more than one "
-                f"step of {max_step[j]:g} outside its bounds. Measure a point inside, or raise "
-                "max_step."
+                f"max_step: the last point has {last[j]:g} in {titled(j, names)}, which is more "
+                f"than one step of {max_step[j]:g} outside its bounds. Measure a point inside, or "
+                "raise max_step."
             )
         for j, value in fixed.items():
             slack = _ROW_BEYOND * abs(value)
             if not low[j] - slack <= value <= high[j] + slack:
                 raise ValueError(
-                    f"fixed: {value:g} in feature {j} is more than one step of {max_step[j]:g} "
-                    f"from the last point, which has {last[j]:g}. Leave a feature that you do not "
-                    "set out of max_step, a dict then, or raise it."
+                    f"fixed: {value:g} in {titled(j, names)} is more than one step of "
+                    f"{max_step[j]:g} from the last point, which has {last[j]:g}. Leave a feature "
+                    "that you do not set out of max_step, a dict then, or raise it."
                 )
         return cls(box, known, low, high, fixed, certified)
 
@@ -294,13 +297,15 @@ class Region:
         return positions
 
 
-def _check_fixed(box, j, value):
+def _check_fixed(box, j, value, names):
     if not box.lower[j] <= value <= box.upper[j]:
         raise ValueError(
-            f"fixed: {value:g} in feature {j} is outside its bounds ({box.lower[j]:g}, "
+            f"fixed: {value:g} in {titled(j, names)} is outside its bounds ({box.lower[j]:g}, "
             f"{box.upper[j]:g}). State bounds that it keeps to."
         )
     row = box.lower.copy()
     row[j] = value
     if box.has_discrete and not box.holds(row[None])[0]:
-        raise ValueError(f"fixed: feature {j} is {box.kinds[j]}, which has no value {value:g}.")
+        raise ValueError(
+            f"fixed: {titled(j, names)} is {box.kinds[j]}, which has no value {value:g}."
+        )

@@ -61,17 +61,24 @@ class SafeQuerierMixin:
         if bound is not None:
             _as_bound(bound)
 
+    def _check_region(self, n_features, names):
+        super()._check_region(n_features, names)
+        bound = getattr(self, "lipschitz", None)
+        if bound is not None:
+            _as_bound(bound).by_position(names, n_features)
+
     def _restricts(self, fixed, box):
         return getattr(self, "lipschitz", None) is not None or super()._restricts(fixed, box)
 
-    def _certified(self, data):
+    def _certified(self, data, names):
         bound = getattr(self, "lipschitz", None)
         if bound is None:
             return None
         X, _, z, status = data
         if status is not None and not (status == OK).all():
             X, z = X[status == OK], z[status == OK]
-        return _as_bound(bound).certified(X, z, self.safety_threshold, self.safe_when)
+        bound = _as_bound(bound).by_position(names, X.shape[1])
+        return bound.certified(X, z, self.safety_threshold, self.safe_when)
 
     def _nearby(self, history):
         most = getattr(self, "max_violations", None)

@@ -123,7 +123,7 @@ class TakingBack:
         cache = base._campaign_cache().renewed()
         history = base._of(told.data, cache)
         # Before anything changes: a warning may be turned into an error.
-        base._warn(told.data, old.data, history)
+        base._warn(told.data, base._names(None), old.data, history)
         if question and question[0]:
             base._warn_of_outliers(told, history.box, *question)
         if base.log is not None:

@@ -4,9 +4,10 @@ import math
 import re
 from dataclasses import dataclass
 
+from ..names import suggestion
 from ..space import Grid, Integer, Log
 from .numbers import parsed, written
-from .sheet import suggestion, title_of
+from .sheet import title_of
 
 _RELATION = re.compile(r"(.+?)(<=|>=|=<|=>|≤|≥|<|>|==|=)(.+)")
 _BELOW, _ABOVE, _EQUAL = ("<=", "=<", "≤", "<"), (">=", "=>", "≥", ">"), ("=", "==")

@@ -28,6 +28,7 @@ _WORDS = (
     (r"\(n_queries\)", "(--n)"),
     (r"\bthe pool\b", "the candidates"),
     (r"(?<![-\w])gamma=", "--gamma "),
+    (r"forget them and tell them again", "correct the file"),
 )
 
 
@@ -101,6 +102,8 @@ def plain(message, inputs, limits):
         rule = f"safe means {' and '.join(map(str, limits))}"
         message = message.replace(safety_rule(*thresholds(limits)), rule)
     message = re.sub(r"\bfeature (\d+)\b", lambda found: inputs[int(found[1])], message)
+    for name in inputs:
+        message = message.replace(f"feature {name!r}", name)
     message = re.sub(
         r"\bz(?:\[(\d+)\])?(?= has the values)",
         lambda found: limits[int(found[1] or 0)].column,

@@ -1,9 +1,9 @@
 """The table in a file: named columns, and numbers beneath."""
 
 import datetime
-import difflib
 import re
 
+from ..names import suggestion
 from .csv_file import HEADER_ROWS
 from .excel_file import UNKNOWN
 from .excel_rows import column_letters
@@ -224,31 +224,6 @@ def shown(cell):
     """
     text = title_of(cell)
     return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
-
-
-def suggestion(name, known):
-    """The end of a sentence: what may have been meant by a name that is not known.
-
-    Parameters
-    ----------
-    name : str
-    known : sequence of str
-
-    Returns
-    -------
-    str
-        A full stop, and maybe one more sentence.
-
-    Examples
-    --------
-    >>> from sklearn_asal.spreadsheet.sheet import suggestion
-    >>> suggestion("rmp", ["rpm", "load"])
-    '. Did you mean rpm?'
-    """
-    lower = {other.lower(): other for other in known}
-    close = difflib.get_close_matches(name.lower(), lower, n=3)
-    close += [other for other in lower if name.lower() in other and other not in close]
-    return f". Did you mean {' or '.join(lower[other] for other in close)}?" if close else "."
 
 
 def _is_meant_for_number(cell):

@@ -41,5 +41,5 @@ def test_what_was_taken_back_is_marked(tmp_path, capsys):
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["event"] for row in rows] == ["initial", "forgotten", "corrected"]
     assert [row["number"] for row in rows] == ["0", "", "1"]
-    assert [row["y"] for row in rows] == ["1.0", "9999.0", "3.0"]
+    assert [row["y"] for row in rows] == ["1", "9999", "3"]
     assert RandomQuerier.resume(path).y_.tolist() == [1.0, 3.0]

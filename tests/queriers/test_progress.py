@@ -297,7 +297,7 @@ def test_the_same_input_is_repeated_again():
     querier = AmortizedSafeQuerier(bounds=BOUNDS, repeat_every=3).fit(X, y, z)
     first = querier.query()
     querier.tell(first, 0.0, 0.4)
-    querier.tell(to_raw([[0.5, 0.5]]), 0.0, 9.0)  # safer than the first
+    querier.tell(to_raw([[0.5, 0.5]]), 0.0, 1.2)  # safer than the first
     querier.tell(to_raw([[0.4, 0.5]]), 0.0, 1.0)
     np.testing.assert_allclose(querier.query(), first)
     querier.tell(first, 0.1, -0.1)  # it was not so safe after all

@@ -624,9 +624,13 @@ def test_everything_fixed():
         ({2: 1.0}, ValueError, "fixed has a feature 2; state its position, 0 to 1, or one of T, n"),
         ({"p": 1.0}, ValueError, "fixed has a feature 'p'"),
         ({"T": "hot"}, ValueError, "fixed of feature 'T' must be a finite number, got 'hot'"),
-        ({"T": 7.0}, ValueError, r"fixed: 7 in feature 0 is outside its bounds \(0, 6\)"),
-        ({"n": 2.5}, ValueError, r"fixed: feature 1 is Integer\(low=0, .*, which has no value 2.5"),
-        ({"n": 39}, ValueError, r"fixed: 39 in feature 1 is more than one step of 8 .* max_step"),
+        ({"T": 7.0}, ValueError, r"fixed: 7 in feature 'T' is outside its bounds \(0, 6\)"),
+        (
+            {"n": 2.5},
+            ValueError,
+            r"fixed: feature 'n' is Integer\(low=0, .* has no value 2.5",
+        ),
+        ({"n": 39}, ValueError, r"fixed: 39 in feature 'n' is more than one step of 8 .*max_step"),
     ],
 )
 def test_bad_fixed_values(fixed, error, message):
