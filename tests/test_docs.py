@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 
+from sklearn_asal import AmortizedSafeQuerier
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -26,6 +28,11 @@ class Rig:
 PLAIN = Rig([0.0, -5.0], [6.0, 30.0], 0.0, 1.0, lambda away: 1 - 3 * away)
 ENGINE = Rig([900.0, 0.0], [4000.0, 60.0], 4.2, 1.5, lambda away: 730 + 360 * away)
 PAGES = {"README.md": PLAIN, "docs/index.md": PLAIN, "docs/guide.md": ENGINE}
+PAGES |= {
+    str(page.relative_to(ROOT)): ENGINE
+    for page in sorted((ROOT / "docs" / "guide").glob("*.md"))
+    if "```python" in page.read_text(encoding="utf-8")
+}
 # Sections of docs/integrations.md, and the packages that they need.
 SECTIONS = {
     "scikit-learn: ActiveLearner": "sklearn",
@@ -42,6 +49,12 @@ def names_of(rig):
     X = rig.low + rig.width * rng.uniform(0.4, 0.6, (5, 2))
     y, z = rig(X)
     names = {"X": X, "y": y, "z": z, "run_experiment": rig, "model": GaussianProcessRegressor()}
+    querier = AmortizedSafeQuerier(
+        bounds=np.column_stack([rig.low, rig.low + rig.width]),
+        safety_threshold=850.0,
+        safe_when="below",
+    )
+    names["querier"] = querier.fit(X, y, z) if rig is ENGINE else None
     names["X_candidates"] = rig.low + rig.width * rng.random((500, 2))
     for i in (1, 2):
         names |= {f"X_{i}": X, f"y_{i}": y, f"z_{i}": z}

@@ -656,7 +656,7 @@ def test_help(capsys):
 
 def test_what_the_readme_shows(folder, ask):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "guide" / "spreadsheet.md").read_text(encoding="utf-8")
     (table,) = re.findall(r"`measurements\.csv`,\n\n```text\n(.*?)```", guide, re.DOTALL)
     Path("measurements.csv").write_text(table)
     command, shown = re.search(
