@@ -85,3 +85,22 @@ def run_blocks(text, name, names):
     assert blocks
     for i, block in enumerate(blocks):
         exec(compile(block, f"{name}, block {i}", "exec"), names)
+
+
+def headings(text):
+    """Anchors of a page's headings, as GitHub and MyST make them."""
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    titles = re.findall(r"^#{1,4} (.*)", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_lead_somewhere():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts = {page.resolve(): page.read_text(encoding="utf-8") for page in pages}
+    for page, text in texts.items():
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([\w\-]*)\)", text):
+            if target.startswith("http"):
+                continue
+            there = (page.parent / target).resolve() if target else page
+            assert there.exists(), f"{page}: {target}"
+            assert not anchor or anchor in headings(texts[there]), f"{page}: {target}#{anchor}"
