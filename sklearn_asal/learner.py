@@ -1,5 +1,7 @@
 """The loop of queries and experiments, and a model of what was measured."""
 
+import itertools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -145,7 +147,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     def run(
         self: _L,
         experiment: Callable[..., Any],
-        n_queries: int,
+        n_queries: int | None = None,
         *,
         pool: ArrayLike | CandidatePool | None = None,
         callback: "Callable[[ActiveLearner], Any] | None" = None,
@@ -165,8 +167,9 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             units. It returns the output ``y``; or a tuple ``(y, z)``; or a mapping with some of
             the keys "y", "z", "status" (how the run ended: "ok", "aborted" or "failed") and "x"
             (what was measured, where that is not what was proposed), see the querier's ``tell``.
-        n_queries : int
-            Number of experiments.
+        n_queries : int, default=None
+            Number of experiments. None means until the querier is finished: the budget is spent,
+            no row of the pool is left, or ``stop_when`` is reached.
         pool : array-like of shape (n_candidates, n_features) or CandidatePool, default=None
             The only points that may be measured.
         callback : callable, default=None
@@ -194,14 +197,19 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, msg=_NO_DATA)
         if not callable(experiment):
             raise TypeError(f"experiment must be callable, experiment(x) -> y; got {experiment!r}.")
-        n_queries = whole(n_queries, "n_queries", min_val=1)
-        every = self._every(n_queries)
-        self._check_budget(n_queries)
         if pool is not None and not isinstance(pool, CandidatePool):
             pool = CandidatePool(pool)
+        if n_queries is not None:
+            n_queries = whole(n_queries, "n_queries", min_val=1)
+            self._check_budget(n_queries)
+        else:
+            self._check_has_end(pool)
+        every = self._every(math.inf if n_queries is None else n_queries)
         with tqdm(total=n_queries, disable=not progress_bar, unit="query") as bar:
             try:
-                for count in range(1, n_queries + 1):
+                for count in itertools.count(1) if n_queries is None else range(1, n_queries + 1):
+                    if n_queries is None and self.querier_.is_finished(pool=pool):
+                        break
                     self._step(experiment, pool)
                     if count % every == 0:
                         self._fit_estimator(self.querier_)
@@ -227,7 +235,9 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             querier.tell(told.pop("x"), **told)
         except (TypeError, ValueError) as error:
             if hasattr(error, "add_note"):  # since Python 3.11
-                error.add_note(f"The experiment at x={x.tolist()} returned {outcome!r}.")
+                error.add_note(
+                    f"The experiment at x={np.asarray(x).tolist()} returned {outcome!r}."
+                )
             raise
 
     def _every(self, n_queries):
@@ -239,6 +249,15 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
                 )
             return n_queries if self.refit == "end" else 1
         return whole(self.refit, "refit", min_val=1)
+
+    def _check_has_end(self, pool):
+        """Raise where a campaign would never be finished."""
+        stated = (getattr(self.querier_, name, None) for name in ("budget", "stop_when"))
+        if pool is None and all(one is None for one in stated):
+            raise ValueError(
+                "n_queries=None goes on until the querier is finished, but it has neither a budget "
+                "nor stop_when. State one of them, or n_queries."
+            )
 
     def _check_budget(self, n_queries):
         budget = getattr(self.querier_, "budget", None)

@@ -296,6 +296,26 @@ def test_budget():
     assert run.run(measure, 3).querier_.n_told_ == 6
 
 
+@pytest.mark.parametrize("refit", ["end", "each", 2])
+def test_runs_until_the_querier_is_finished(refit):
+    run = learner(refit=refit, budget=5).fit(X, output(X)).run(measure)
+    assert run.querier_.n_told_ == 5
+    np.testing.assert_array_equal(run.estimator_.X_, run.querier_.X_)
+    assert run.run(measure).querier_.n_told_ == 5  # it is finished already
+    pool = np.array([[1.0, 0.0], [2.0, 5.0], [4.0, 20.0]])
+    run = learner().fit(X, output(X)).run(measure, pool=pool)
+    assert run.querier_.n_told_ == 3
+    run = learner(querier=AmortizedQuerier, stop_when=100.0).fit(X, output(X))
+    assert run.run(measure).querier_.n_told_ == 0
+
+
+def test_the_error_at_a_row_of_a_table_says_what_was_returned():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    run = learner().fit(frame, output(X))
+    with pytest.raises(ValueError, match="y"):
+        run.run(lambda x: np.nan, 1)
+
+
 @pytest.mark.parametrize("n_queries", [0, -1, 2.0, "3", None])
 def test_number_of_queries(n_queries):
     run = learner().fit(X, output(X))
