@@ -168,6 +168,13 @@ class Box:
         if not outside.any():
             return None
         j = np.abs(self.to_unit(X) - 0.5).max(axis=0).argmax()
+        if len(X) == 1:
+            return (
+                f"the measured point lies outside bounds: {titled(j, names)} is {X[0, j]:.6g}, but "
+                f"its bounds are ({self.lower[j]:.6g}, {self.upper[j]:.6g}). The point is kept and "
+                "used; proposals stay inside. If queries may lie there, set bounds="
+                "[(low, high), ...] in the units of X."
+            )
         return (
             f"{outside.sum()} of {len(X)} measured points lie outside bounds: {titled(j, names)} "
             f"reaches from {X[:, j].min():.6g} to {X[:, j].max():.6g}, but its bounds are "

@@ -71,7 +71,7 @@ class NoSafeCandidateError(ValueError):
             f"no candidate is safe with probability {self.required:.4g}{rule}. The least unsafe "
             f"one is x = ({point}), safe with probability {self.probability:.4g}. Measure more "
             "points known to be safe, check safety_threshold and safe_when (and z_scale, of a "
-            "policy by name), or accept more risk by a larger gamma."
+            "policy by name), or accept more risk, by a larger gamma or on_no_safe='least_unsafe'."
         )
 
 

@@ -140,6 +140,12 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         ValueError, TypeError
             Invalid data or parameters. A campaign under way is left as it was.
         """
+        if not hasattr(self.querier, "query"):
+            swapped = " The arguments are swapped." * hasattr(self.estimator, "query")
+            raise TypeError(
+                f"querier must be one of this package, such as AmortizedQuerier(); got "
+                f"{self.querier!r}.{swapped}"
+            )
         if getattr(y, "ndim", 1) == 2:
             warn_user(_COLUMN, DataConversionWarning)
         return self._adopt(clone(self.querier).fit(X, y, z))
@@ -421,6 +427,11 @@ def _as_told(outcome):
                 f"mapping with the keys {', '.join(map(repr, _OUTCOME))}. It returned {outcome!r}."
             )
         return {"y": outcome[0], "z": outcome[1]}
+    if isinstance(outcome, list):
+        raise ValueError(
+            f"experiment returned a list, {outcome!r}. Return y, the tuple (y, z), or a mapping "
+            f"with the keys {', '.join(map(repr, _OUTCOME))}."
+        )
     if outcome is None:
         raise ValueError(
             "experiment returned None. Return y, (y, z), or a mapping; of a run without a result "

@@ -618,8 +618,9 @@ class Candidates:
         if not few and self.n_available == 0:
             raise PoolExhaustedError(
                 f"no row of the pool is left: of its {self._n_candidates} rows {len(self)} "
-                "lie inside bounds and all of these have been measured or proposed. Stop here, ask "
-                "for fewer at once (n_queries) or pass a pool with new candidates."
+                "lie inside bounds, and each of these has been measured or proposed, by this query "
+                "as well. Stop here, ask for fewer at once (n_queries) or pass a pool with new "
+                "candidates."
             )
 
     def nearest(self, point, k=1):

@@ -166,9 +166,14 @@ def _screened(data, name, missing=False):
             "the start of the campaign."
         )
     raw = np.column_stack(columns) if raw is None else raw
-    values = raw.ravel().tolist() if raw.dtype == object else ()
-    if any(isinstance(value, (str, bytes)) for value in values):
-        raise ValueError("text where numbers are needed")
+    values = raw.ravel().tolist() if raw.dtype.kind in "OSU" else ()
+    for i, value in enumerate(values):
+        if isinstance(value, (str, bytes)):
+            row = i // (raw.shape[1] if raw.ndim == 2 else 1)
+            raise ValueError(
+                f"{name} holds text where numbers are needed: {value!r} in row {row}. Convert it "
+                "to a number, or leave the row out."
+            )
     n_missing = sum(map(is_missing, values))
     if n_missing:
         if not missing:

@@ -61,6 +61,11 @@ def add_arguments(bench):
         "--policy", default="safe-2d", help="name or file, such as safe-any; default: %(default)s"
     )
     latency.add_argument("--features", type=positive, help="of policy any; default: 4")
+    latency.add_argument(
+        "--guard",
+        action=argparse.BooleanOptionalAction,
+        help="of safe policies; default: on for policies by name",
+    )
     latency.add_argument("--calls", type=positive, help="default: 1000")
     latency.add_argument(
         "--lengths", type=positive, nargs="+", help="observations; default: 5 25 45"
@@ -202,10 +207,15 @@ def _latency(arguments):
         n_features = arguments.features or 4
     elif arguments.features is not None:
         raise ValueError(f"--features is for {ANY!r}; {arguments.policy} has {n_features}.")
+    if arguments.guard is not None and not safe:
+        raise ValueError(f"--guard would have no effect: {arguments.policy} knows no limit.")
+    guard = {"guard": arguments.guard}
     deadline = arguments.deadline_ms or 1.0
     if arguments.soak:
         load = arguments.load or 0
-        seconds, late, growth = latency.soak(policy, safe, n_features, arguments.soak, load)
+        seconds, late, growth = latency.soak(
+            policy, safe, n_features, arguments.soak, load, **guard
+        )
         ms = 1e3 * seconds
         print(
             f"{len(ms)} queries at 1 kHz, {load} threads of load: "
@@ -216,13 +226,13 @@ def _latency(arguments):
         )
         return
     if arguments.many:
-        rate = latency.throughput(policy, safe, n_features, arguments.many)
+        rate = latency.throughput(policy, safe, n_features, arguments.many, **guard)
         print(f"propose_many: {rate:.0f} proposals/s at 25 observations")
         return
     if arguments.pool:
         if arguments.pool < 200:
             raise ValueError(f"--pool must be at least 200, got {arguments.pool}.")
-        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features)
+        index, *seconds = latency.pool_latency(policy, safe, arguments.pool, n_features, **guard)
         print(f"pool of {arguments.pool} x {n_features}: indexed in {index:.2f} s", end="")
         for name, part in zip(("nearest row left", "query()", "tell()"), seconds, strict=True):
             p50, p99 = np.percentile(1e3 * part, (50, 99))
@@ -230,7 +240,7 @@ def _latency(arguments):
         print()
         return
     results, every = {}, arguments.calls or 1000
-    for name, prepare in latency.methods(policy, safe, n_features).items():
+    for name, prepare in latency.methods(policy, safe, n_features, **guard).items():
         # A Gaussian process takes its time.
         calls = max(every // 50, 5) if name.startswith("GP") else every
         for n in arguments.lengths or latency.LENGTHS:

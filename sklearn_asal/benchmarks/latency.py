@@ -33,7 +33,7 @@ def observations(n, n_features, rng):
     return X, 0.3 * rng.standard_normal(n), 1 + 0.1 * rng.standard_normal(n)
 
 
-def methods(policy, safe, n_features):
+def methods(policy, safe, n_features, guard=None):
     """What is timed: for each name a function of data that returns the call to time.
 
     Parameters
@@ -44,6 +44,8 @@ def methods(policy, safe, n_features):
         Its kind.
     n_features : int
         Its number of inputs.
+    guard : bool, optional
+        Of a safe querier; None means its default.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def methods(policy, safe, n_features):
     """
     # A stated budget, for the end of an unstated one is warned of.
     budget = load_runtime(policy, safe=safe)[1]["max_budget"]
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy, budget=budget)
+    querier = _querier(policy, safe, guard, budget=budget)
     plain = (GPSafeQuerier if safe else GPQuerier)(random_state=0)
 
     def told(X, y, z):
@@ -80,6 +82,12 @@ def methods(policy, safe, n_features):
         **({} if budget is None else {"network in eager torch": _eager(policy, safe)}),
         type(plain).__name__: lambda X, y, z: lambda: plain.query(X, y, z),
     }
+
+
+def _querier(policy, safe, guard, **params):
+    if safe:
+        return AmortizedSafeQuerier(policy, guard=guard, **params)
+    return AmortizedQuerier(policy, **params)
 
 
 def _eager(policy, safe):
@@ -135,7 +143,7 @@ def latencies(prepare, n, n_features, calls, seed=0):
     return seconds[2:]
 
 
-def soak(policy, safe, n_features, calls, load=0, rate=1000.0, seed=0):
+def soak(policy, safe, n_features, calls, load=0, rate=1000.0, seed=0, guard=None):
     """Query at a fixed rate, campaign after campaign, with threads of other work beside it.
 
     Parameters
@@ -149,6 +157,8 @@ def soak(policy, safe, n_features, calls, load=0, rate=1000.0, seed=0):
     rate : float, default=1000.0
         Queries a second; where the machine cannot keep up they follow each other at once.
     seed : int, default=0
+    guard : bool, optional
+        See :func:`methods`.
 
     Returns
     -------
@@ -159,7 +169,7 @@ def soak(policy, safe, n_features, calls, load=0, rate=1000.0, seed=0):
     growth : float
         MiB by which the memory of the process grew after the first tenth of the calls.
     """
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
+    querier = _querier(policy, safe, guard)
     rng = np.random.default_rng(seed)
     stop = threading.Event()
     workers = [threading.Thread(target=_work, args=(stop,), daemon=True) for _ in range(load)]
@@ -209,7 +219,7 @@ def _memory():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
+def throughput(policy, safe, n_features, campaigns, n=25, seed=0, guard=None):
     """How many proposals a second ``propose_many`` makes.
 
     Parameters
@@ -221,12 +231,14 @@ def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
     n : int, default=25
         Observations in each of them.
     seed : int, default=0
+    guard : bool, optional
+        See :func:`methods`.
 
     Returns
     -------
     float
     """
-    querier = (AmortizedSafeQuerier if safe else AmortizedQuerier)(policy)
+    querier = _querier(policy, safe, guard)
     rng = np.random.default_rng(seed)
     histories = [observations(n, n_features, rng) for _ in range(campaigns)]
     querier.propose_many(histories[:20], 7)
@@ -235,7 +247,7 @@ def throughput(policy, safe, n_features, campaigns, n=25, seed=0):
     return campaigns / (time.perf_counter() - start)
 
 
-def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
+def pool_latency(policy, safe, rows, n_features, calls=100, seed=0, guard=None):
     """How long a random pool takes.
 
     Parameters
@@ -247,6 +259,8 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
     calls : int, default=100
         The campaign has 10 observations at first, around the centre, and one more in each call.
     seed : int, default=0
+    guard : bool, optional
+        See :func:`methods`.
 
     Returns
     -------
@@ -279,8 +293,7 @@ def pool_latency(policy, safe, rows, n_features, calls=100, seed=0):
         # The safe region is a ball that holds about half of the box.
         return np.cos(4 * x).mean(axis=1), 2 - 24 * np.square(x - 0.5).mean(axis=1)
 
-    kind = AmortizedSafeQuerier if safe else AmortizedQuerier
-    querier = kind(policy, budget=calls)
+    querier = _querier(policy, safe, guard, budget=calls)
     first = rng.uniform(0.4, 0.6, (10, n_features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataScaleWarning)  # of more calls than it was trained for

@@ -226,11 +226,6 @@ class _PolicyQuerier(ReportingQuerier):
     def _models(self, history):
         return self._by_models()._models(history)
 
-    @property
-    def _raises(self):
-        """Whether it is an error that nothing is safe enough."""
-        return getattr(self, "on_no_safe", None) == "raise"
-
     def _believed(self, history):
         return self._models(history)
 
@@ -249,7 +244,7 @@ class _PolicyQuerier(ReportingQuerier):
         if policy.infers:
             models = self._by_models()
             chosen, point, p_safe = models._choose(history, candidates, rng)
-            if p_safe is not None and self._raises:
+            if p_safe is not None and self._raises(history):
                 raise NoSafeCandidateError(point, p_safe, models._required())
             self._warn_of_risk(p_safe)
             return chosen
@@ -511,9 +506,10 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         ``0.05 * sqrt(n_features)`` of one of them, in the unit cube. Of a pool, rows in it; where
         there are none, the row nearest to a safe measurement. Each query warns of that. 0 means
         from the beginning; None means never.
-    on_no_safe : {"least_unsafe", "raise"}, default="least_unsafe"
+    on_no_safe : {"least_unsafe", "raise"}, default=None
         What to do when nothing that was looked at is safe enough: propose the least unsafe, with
-        a warning, or raise :class:`NoSafeCandidateError`. A policy by name without a pool knows
+        a warning, or raise :class:`NoSafeCandidateError`. None means "raise" as long as no
+        measurement was safe, and then "least_unsafe". A policy by name without a pool knows
         no probabilities, but its guard does.
     constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
         Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
@@ -584,6 +580,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
     """
 
     _safe = True
+    _on_no_safe = "raise", "least_unsafe", None
 
     def __init__(
         self,
@@ -599,7 +596,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         z_scale: Scales = 1.0,
         gamma: float | None = None,
         n_candidates: int | None = None,
-        on_no_safe: Literal["raise", "least_unsafe"] = "least_unsafe",
+        on_no_safe: Literal["raise", "least_unsafe"] | None = None,
         guard: bool | SafetyGuard | None = None,
         max_violations: int | None = None,
         constraints: Any = None,
@@ -689,7 +686,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
             candidates, point, history, policy, self.n_candidates, self._tolerated
         )
         if p_safe is not None:
-            if self._raises:
+            if self._raises(history):
                 raise NoSafeCandidateError(candidates.points[row], p_safe, 1.0 - self._tolerated)
             self._warn_of_row(candidates)
         return row

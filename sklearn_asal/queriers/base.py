@@ -636,6 +636,11 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
                     msg=f"%(name)s has no data yet: call fit(X, y) first, or pass data to {call}.",
                 )
             return told, told.data
+        if y is None:
+            raise ValueError(
+                f"y is missing: data passed to {call} are X and y, and z where there is a limit. "
+                "All else is given by name, such as n_queries=3."
+            )
         if z is None and self._has_limits and getattr(self, "_has_z", False):
             raise ValueError(
                 f"z is missing: fit was given safety measurements, so data passed to {call} need "

@@ -34,7 +34,8 @@ def propose_many(querier, histories, budgets=None):
     points : ndarray of shape (n_campaigns, n_features)
     """
     histories, together, lengths, left = _validated(querier, histories, budgets)
-    if querier._restricts(None, box_of(querier.bounds, together[0].shape[1])) or querier._raises:
+    restricted = querier._restricts(None, box_of(querier.bounds, together[0].shape[1]))
+    if restricted or getattr(querier, "on_no_safe", None) == "raise":
         return _by_queries(querier, histories, left)
     starts = np.append(0, lengths.cumsum())
     policy = querier._load(together[0].shape[1])
@@ -43,6 +44,10 @@ def propose_many(querier, histories, budgets=None):
     if any(is_auto(getattr(querier, name, None)) for name in ("y_loc", "y_scale", "z_scale")):
         scaled = _each_on_its_own(querier, together, starts)
     worst = scaled.worst_margin
+    if querier._safe and querier.on_no_safe is None:
+        has_safe = np.logical_or.reduceat(worst >= 0, starts[:-1])
+        if not has_safe.all():  # which may be an error
+            return _by_queries(querier, histories, left)
     _warn(querier, together, everything, worst, starts)
     if policy.infers:
         points = _one_by_one(querier, together, starts)

@@ -27,7 +27,8 @@ class GuardedMixin:
     """
 
     guard: bool | SafetyGuard | None
-    on_no_safe: str
+    on_no_safe: str | None
+    _on_no_safe: tuple[str | None, ...] = ("raise", "least_unsafe")
 
     @property
     def guard_(self) -> "CampaignGuard":
@@ -93,6 +94,12 @@ class GuardedMixin:
         """Whether queries are guarded."""
         return self._guards_by_default if self.guard is None else self.guard is not False
 
+    def _raises(self, history):
+        """Whether it is an error that nothing is safe enough."""
+        if self.on_no_safe is None:
+            return not (history.observed.worst_margin >= 0).any()
+        return self.on_no_safe == "raise"
+
     @property
     def _guards_by_default(self):
         """Whether queries are guarded where that is not stated."""
@@ -108,7 +115,7 @@ class GuardedMixin:
             guard.check_params()
         elif guard is not None and not isinstance(guard, bool):
             raise TypeError(f"guard must be True, False, None or a SafetyGuard, got {guard!r}.")
-        if self.on_no_safe not in ("raise", "least_unsafe"):
+        if self.on_no_safe not in self._on_no_safe:
             raise ValueError(
                 f"on_no_safe must be 'raise' or 'least_unsafe', got {self.on_no_safe!r}."
             )
@@ -134,7 +141,7 @@ class GuardedMixin:
                 chosen, action = guard.pull_back(chosen, history, limits)
             else:
                 chosen, action = guard.choose_row(int(chosen), history, candidates, limits)
-        if not action.is_safe_enough and self.on_no_safe == "raise":
+        if not action.is_safe_enough and self._raises(history):
             point = chosen if candidates is None else candidates.points[chosen]
             sure = stdtr(limits[action.limit].dof_, [action.reached, action.required]).tolist()
             raise NoSafeCandidateError(point, *sure)

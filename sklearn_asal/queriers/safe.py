@@ -10,6 +10,9 @@ from .cut_short import OK
 from .lipschitz import LipschitzBound
 from .neighbourhood import Neighbourhood
 
+# Measurements that tell a constant from chance.
+_FEW = 5
+
 
 class SafeQuerierMixin:
     """What a querier adds that keeps safety measurements within limits.
@@ -130,6 +133,7 @@ class SafeQuerierMixin:
                 f"none of the {len(z)} observations is safe: {self._rule_for(z)}. Check "
                 "safety_threshold and safe_when; exploration has to start from something safe.",
             )
+        found.update(self._of_sensors(data[0], z))
         if z.dtype != np.float64:
             found["z"] = (
                 SafetyWarning,
@@ -141,6 +145,36 @@ class SafeQuerierMixin:
             for j, between in without_distance(z, self.safety_threshold, self.safe_when):
                 found[f"limit {j}"] = (SafetyWarning, self._of_flags(z, j, between))
         return found
+
+    def _of_sensors(self, X, z):
+        """What is odd about measurements that hardly differ."""
+        found = {}
+        for j, signal in enumerate([z] if z.ndim == 1 else z.T):
+            if signal.dtype != np.float64 or len(signal) < _FEW:
+                continue
+            low, high = signal.min(), signal.max()
+            name = "z" if z.ndim == 1 else f"z[{j}]"
+            if low == high and np.ptp(X, axis=0).any():
+                found[f"stuck {j}"] = (
+                    SafetyWarning,
+                    f"{name} is {low:g} in all {len(signal)} observations, as of a sensor that is "
+                    f"stuck. How it changes is unknown, and so is where it passes the limit "
+                    f"({self._rule_for(z)}).",
+                )
+            elif low == 0 and high == 1 and not 0 <= self._threshold(j) <= 1:
+                if np.isin(signal, (0.0, 1.0)).all():
+                    found[f"flags {j}"] = (
+                        SafetyWarning,
+                        f"{name} has the values 0 and 1 only, which look like flags, but the limit "
+                        f"is a number ({self._rule_for(z)}). Pass the measured number, or booleans "
+                        "that mean safe and not safe.",
+                    )
+        return found
+
+    def _threshold(self, j):
+        """The limit of the j-th safety measurement."""
+        thresholds = np.ravel(self.safety_threshold)
+        return thresholds[j if len(thresholds) > 1 else 0]
 
     def _of_flags(self, z, j, between):
         name = "z" if z.ndim == 1 else f"z[{j}]"

@@ -114,6 +114,8 @@ def run(arguments):
     seen = observed(sheet, inputs, output, limits, status, note)
     pool, rows = _pool(arguments.pool, inputs, note)
     stated = stated_by(arguments, inputs, limits, seen, pool)
+    if not limits:
+        note("no --limit is stated, so nothing is kept within one.")
     remark(stated, seen, note)
     with in_plain_words(note, inputs, limits):
         X, indices, report = propose(stated, seen, arguments.n, pool)

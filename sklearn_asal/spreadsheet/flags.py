@@ -220,9 +220,14 @@ def constraint_of(text, inputs):
     weights = _sum(found[1], inputs) if found else None
     value = parsed(found[3]) if found else None
     if weights is None or value is None:
+        unknown = [
+            f" {word!r} is not one of the inputs{suggestion(word, inputs)}"
+            for word in re.findall(r"[^\W\d]\w+", found[1] if found else "")
+            if not any(word in name for name in inputs)
+        ]
         raise ValueError(
-            f"--constraint {text!r} is not understood. State a sum of inputs with factors, <=, >= "
-            f'or =, and a number: --constraint "0.5*{inputs[0]} + {inputs[-1]} <= 100".'
+            f"--constraint {text!r} is not understood.{''.join(unknown[:1])} State a sum of inputs "
+            f'with factors, <=, >= or =, and a number: --constraint "0.5*{inputs[0]} + {inputs[-1]} <= 100".'
         )
     low = -math.inf if found[2] in _BELOW else value
     return LinearConstraint([weights], low, math.inf if found[2] in _ABOVE else value)
