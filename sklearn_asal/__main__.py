@@ -1,4 +1,4 @@
-"""``python -m sklearn_asal``: demo, next, log, train, evaluate, bench, export, info."""
+"""``python -m sklearn_asal``: demo, next, log, watch, report, train, evaluate, bench and more."""
 
 import argparse
 import copy
@@ -6,7 +6,7 @@ import json
 import sys
 import types
 
-from ._arguments import positive
+from ._arguments import check_figure, positive
 
 _PROGRAM = "python -m sklearn_asal"
 _OVERVIEW = f"""\
@@ -14,7 +14,7 @@ sklearn-asal picks the next experiment: the one that teaches your model most, an
   {_PROGRAM} demo                 thirty safe queries, a table, a picture
   {_PROGRAM} next --help          the next experiments for a CSV or Excel file
   {_PROGRAM} bench run --help     compare methods; bench latency times queries on this machine
-  {_PROGRAM} --help               all commands: info, log, train, evaluate, export"""
+  {_PROGRAM} --help               all commands: watch, report, log, info, train, evaluate, export"""
 
 
 def main(argv=None):
@@ -33,16 +33,24 @@ def main(argv=None):
     _add_export(commands)
     _add_info(commands)
     _add_log(commands)
+    _add_pages(commands)
     arguments = parser.parse_args(argv)
     try:
         return arguments.run(arguments) or 0
     except (ValueError, OSError, RuntimeError, ImportError) as error:
-        print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
+        print(f"{parser.prog} {arguments.command}: {_said(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         stopped = getattr(arguments, "stopped", "stopped")
         print(f"{parser.prog} {arguments.command}: {stopped}", file=sys.stderr)
         return 130
+
+
+def _said(error):
+    """An error in words, without the numbers of the operating system."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return error
 
 
 # -- demo ----------------------------------------------------------------------------------
@@ -60,6 +68,7 @@ def _add_demo(commands):
 def _demo(arguments):
     from .demo import demo
 
+    check_figure(arguments.out, "--out")
     demo(arguments.queries, arguments.seed, arguments.out, arguments.data_home)
 
 
@@ -176,7 +185,7 @@ def _evaluate(arguments):
     else:
         # A copy, for the loaded network is shared.
         network = copy.deepcopy(network).to(usable_device(arguments.device))
-    result = evaluate(network, preset, facts["tasks"], arguments.seed)
+    result = evaluate(network, preset, facts["tasks"], arguments.seed, progress=True)
     print(json.dumps(facts | result))
 
 
@@ -190,6 +199,8 @@ def _compare(arguments, policy, safe):
         raise ValueError(f"--device {arguments.device}: {name} runs on the CPU; leave it out.")
     if arguments.features is None:
         raise ValueError(f"--features is needed: {name} takes any number of features.")
+    from tqdm import tqdm
+
     from .benchmarks.comparison import compare
 
     results = compare(
@@ -200,9 +211,11 @@ def _compare(arguments, policy, safe):
         n_queries=arguments.queries or 30,
         seed=arguments.seed,
         policy=policy,
+        progress=True,
     )
     for result in results:
-        print(json.dumps({"policy": name} | result), flush=True)
+        tqdm.write(json.dumps({"policy": name} | result))  # above the bar, if there is one
+        sys.stdout.flush()
 
 
 def _querying(arguments, preset):
@@ -241,6 +254,13 @@ def _add_log(commands):
     from .log.table import add_arguments
 
     add_arguments(commands.add_parser("log", help="print the log of a campaign as a table"))
+
+
+def _add_pages(commands):
+    from .pages.command import add_report_arguments, add_watch_arguments
+
+    add_watch_arguments(commands.add_parser("watch", help="show a campaign in the browser"))
+    add_report_arguments(commands.add_parser("report", help="write a campaign as an HTML file"))
 
 
 def _add_info(commands):

@@ -1,7 +1,8 @@
-"""Types of command line arguments."""
+"""Types of command line arguments, and checks of them."""
 
 import argparse
 import math
+from pathlib import Path
 
 
 def positive_number(text):
@@ -27,3 +28,26 @@ def _from(least, text):
     if value < least:
         raise argparse.ArgumentTypeError(f"must be at least {least}, got {value}")
     return value
+
+
+def check_figure(path, flag):
+    """Raise unless a figure can be written there, before what is drawn is worked out.
+
+    Parameters
+    ----------
+    path : str
+    flag : str
+        That named it.
+
+    Raises
+    ------
+    ValueError
+        Its folder is missing, or its format is unknown.
+    """
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    file, kinds = Path(path).absolute(), FigureCanvasBase.get_supported_filetypes()
+    if not file.parent.is_dir():
+        raise ValueError(f"{flag}: the folder of {file} does not exist; make it first.")
+    if file.suffix[1:].lower() not in kinds or file.is_dir():
+        raise ValueError(f"{flag} must be a file that ends in .{', .'.join(kinds)}; got {file}.")

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,9 @@ def test_wheel_queries_the_shipped_policy_from_another_folder(tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     run(*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT), cwd=elsewhere)
     (wheel,) = wheels.glob("*.whl")
+    with zipfile.ZipFile(wheel) as file:
+        pages = {"sklearn_asal/pages/style.css", "sklearn_asal/pages/watch.js"}
+        assert pages <= set(file.namelist())
     run(sys.executable, "-m", "venv", str(environment))
     python = str(environment / ("Scripts" if os.name == "nt" else "bin") / "python")
     run(python, "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-deps", wheel)

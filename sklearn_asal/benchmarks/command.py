@@ -1,11 +1,10 @@
 """``python -m sklearn_asal bench``: run, report, latency."""
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
-from .._arguments import not_negative, positive, positive_number
+from .._arguments import check_figure, not_negative, positive, positive_number
 
 
 def add_arguments(bench):
@@ -185,15 +184,8 @@ def _check_latency(arguments):
             flag, (first, *_) = f"--{name.replace('_', '-')}", modes
             remedy = f"add --{first}" if mode is None else f"leave it or --{mode} out"
             raise ValueError(f"{flag} would have no effect: {remedy}.")
-    if arguments.out is None:
-        return
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    file, kinds = Path(arguments.out).absolute(), FigureCanvasBase.get_supported_filetypes()
-    if not file.parent.is_dir():
-        raise ValueError(f"--out: the folder of {file} does not exist; make it first.")
-    if file.suffix[1:].lower() not in kinds or file.is_dir():
-        raise ValueError(f"--out must be a file that ends in .{', .'.join(kinds)}; got {file}.")
+    if arguments.out is not None:
+        check_figure(arguments.out, "--out")
 
 
 def _latency(arguments):

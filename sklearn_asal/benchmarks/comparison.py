@@ -5,6 +5,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from tqdm import tqdm
 
 from ..queriers import (
     AmortizedQuerier,
@@ -40,6 +41,7 @@ def compare(
     n_test=200,
     gamma=0.02,
     policy="any",
+    progress=False,
 ):
     """Let four methods carry out the same simulated campaigns.
 
@@ -66,6 +68,8 @@ def compare(
         Tolerated share of unsafe queries, of all methods but ``random``.
     policy : str or path-like, default="any"
         Name or file of a policy that infers hyperparameters.
+    progress : bool, default=False
+        Show a progress bar, if standard error is a terminal.
 
     Returns
     -------
@@ -103,9 +107,15 @@ def compare(
         "seed": seed,
     }
     batches = _draw(preset, n_tasks, n_test, seed)
-    return (
-        {"method": method} | facts | _measured(method, batches, gamma, policy) for method in METHODS
-    )
+    return _results(facts, batches, gamma, policy, progress)
+
+
+def _results(facts, batches, gamma, policy, progress):
+    total = len(METHODS) * facts["tasks"]
+    with tqdm(total=total, unit="campaign", disable=None if progress else True) as bar:
+        for method in METHODS:
+            bar.set_description(method)
+            yield {"method": method} | facts | _measured(method, batches, gamma, policy, bar)
 
 
 def _preset(n_features, safe, prior, n_queries):
@@ -219,7 +229,7 @@ class TrueProcess(BaseEstimator):
 
 @torch.inference_mode()
 @one_torch_thread()
-def _measured(method, batches, gamma, policy):
+def _measured(method, batches, gamma, policy, bar):
     """How good a method's campaigns are."""
     errors, unsafe = [], []
     for tasks, x in batches:
@@ -236,6 +246,7 @@ def _measured(method, batches, gamma, policy):
                 test = x[i].double().numpy(), f, counts[i].numpy()
                 models = truths[i], _model(method, truths[i], policy)
                 errors.append([_rmse(model.fit(*data), *test) for model in models])
+        bar.update(len(tasks))
     rmse = np.mean(errors, axis=0).tolist() if errors else (None, None)
     result = dict(zip(("rmse", "rmse_of_model"), rmse, strict=True))
     if unsafe:

@@ -177,7 +177,8 @@ def run_cells(
             )
             for task, method, seed in left
         )
-        bar = stack.enter_context(tqdm(total=len(left), disable=None if progress else True))
+        is_off = None if progress else True
+        bar = stack.enter_context(tqdm(total=len(left), unit="cell", disable=is_off))
         _start(stack, backend, jobs)
         interrupts = stack.enter_context(_interrupts())
         # As they finish, so that whatever ends this run leaves them saved.

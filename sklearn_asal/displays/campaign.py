@@ -11,7 +11,7 @@ from ..exceptions import BudgetExhaustedError, NoSafeCandidateError, PoolExhaust
 from ..space import by_feature
 from ..validation import as_rows, finite_array, whole
 from . import curve, parallel, plane
-from .campaign_data import CampaignData, data_of, querier_of
+from .campaign_data import CampaignData, campaign_of, data_of, unlogged
 from .sections import Section, section_of
 from .style import axes_or_new
 
@@ -118,8 +118,8 @@ class CampaignDisplay:
         Parameters
         ----------
         querier : querier
-            Fitted. It is not changed. Without models (``RandomQuerier``) measurements are shown
-            alone.
+            Fitted. It is not changed, nor its log. Without models (``RandomQuerier``)
+            measurements are shown alone.
         kind : {"auto", "curve", "map", "slices", "parallel"}, default="auto"
             Curves over one feature, a map of two, maps of all pairs of features, or parallel
             coordinates. "auto" goes by the number of features: one, two, three to five, more.
@@ -161,6 +161,7 @@ class CampaignDisplay:
         ValueError, TypeError
             Invalid arguments; the message names them.
         """
+        querier = unlogged(querier)
         data = data_of(querier, n_init=n_init, y_name=y_name, z_name=z_name, units=units)
         n_features = data.X.shape[1]
         shown = _positions(features, data.feature_names)
@@ -187,32 +188,45 @@ class CampaignDisplay:
     @classmethod
     def from_campaign(
         cls,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: ArrayLike | None = None,
         z: ArrayLike | None = None,
         *,
         querier_params: Mapping[str, Any] | None = None,
-        n_init: int = 0,
+        n_init: int | None = None,
         x_next: Literal["query"] | ArrayLike | None = None,
+        y_name: str = "y",
+        z_name: str | Sequence[str] | None = None,
         **params: Any,
     ) -> "CampaignDisplay":
-        """Draw measurements that no querier holds, with the models of policy "any".
+        """Draw a campaign from arrays, from a table, or from a log.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
-            Names of columns are kept.
-        y : array-like of shape (n,)
+        X : array-like of shape (n, n_features), table, path-like or CampaignLog
+            - Inputs, with ``y``. Names of columns are kept.
+            - A table of pandas or polars with columns for inputs, output and safety measurements,
+              see :func:`~sklearn_asal.displays.measurements.measurements`; ``y_name`` and
+              ``z_name`` say which are which.
+            - The log of a campaign, or its path. It is read, and neither locked nor changed, so
+              that the campaign may be going on.
+        y : array-like of shape (n,), default=None
         z : array-like of shape (n,) or (n, n_limits), default=None
             None means that there are no limits, or, with a ``safety_threshold``, that they are on
             the output.
         querier_params : dict, default=None
-            Of :class:`AmortizedSafeQuerier` or :class:`AmortizedQuerier`, such as ``bounds``,
-            ``safety_threshold`` and ``safe_when``. By default the bounds are the range of ``X``.
-        n_init : int, default=0
-            So many observations count as initial points.
-        x_next, **params
+            Of :class:`AmortizedSafeQuerier` or :class:`AmortizedQuerier`, whose models are of
+            policy "any", such as ``bounds``, ``safety_threshold`` and ``safe_when``. By default
+            the bounds are the range of ``X``. With a log, parameters in place of those in it.
+        n_init : int, default=None
+            So many observations count as initial points. By default what a log or a table says,
+            or none.
+        x_next
             See :meth:`from_querier`; by default no proposal is marked.
+        y_name : str, default="y"
+        z_name : str or sequence of str, default=None
+        **params
+            See :meth:`from_querier`.
 
         Returns
         -------
@@ -220,11 +234,13 @@ class CampaignDisplay:
 
         Raises
         ------
+        FileNotFoundError
+            There is no such log.
         ValueError, TypeError
-            Invalid data or arguments.
+            Invalid data or arguments, or a damaged log.
         """
-        querier = querier_of(X, y, z, querier_params)
-        return cls.from_querier(querier, n_init=n_init, x_next=x_next, **params)
+        campaign = campaign_of(X, y, z, querier_params, n_init=n_init, y_name=y_name, z_name=z_name)
+        return cls.from_querier(campaign.querier, x_next=x_next, **campaign.names, **params)
 
     def plot(
         self,

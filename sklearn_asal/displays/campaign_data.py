@@ -1,15 +1,24 @@
 """A campaign as displays see it."""
 
+import copy
+import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..acquisition import Report
 from ..limits import boolean_limits, distances_to_limits
+from ..log import CampaignLog
+from ..log.campaign import view
+from ..log.record import record_of
+from ..queriers.base import BaseQuerier
 from ..queriers.cut_short import ABORTED, FAILED, OK
 from ..space import box_of
+from .measurements import measurements
 from .style import check_units, named
 
 
@@ -163,27 +172,165 @@ def _z_names(querier, n_limits, z_name):
     return z_names
 
 
-def querier_of(X: Any, y: Any, z: Any, querier_params: Mapping[str, Any] | None) -> Any:
-    """A querier, policy "any", fitted to data that have no querier.
+class Campaign(NamedTuple):
+    """A campaign that came as arrays, as a table, or as a log.
+
+    Attributes
+    ----------
+    querier : querier
+        Fitted, without a log.
+    names : dict
+        Of ``from_querier``: ``n_init``, ``y_name`` and ``z_name``.
+    reports : list of Report or None
+        What was expected of each measurement since ``n_init``; None where that is unknown.
+    """
+
+    querier: Any
+    names: dict[str, Any]
+    reports: list[Report | None] | None
+
+
+def campaign_of(
+    X: Any,
+    y: Any = None,
+    z: Any = None,
+    querier_params: Mapping[str, Any] | None = None,
+    *,
+    n_init: int | None = None,
+    y_name: str = "y",
+    z_name: str | Sequence[str] | None = None,
+    least: int = 0,
+) -> Campaign:
+    """A campaign that no querier holds.
 
     Parameters
     ----------
-    X, y, z
+    X : array-like, table, path-like or CampaignLog
+        Inputs; or, without ``y``, a table of measurements, or a log, which is only read.
+    y, z : array-like, optional
         See ``fit``. ``z=None`` means that there are no limits, unless ``querier_params`` has a
         ``safety_threshold``.
-    querier_params : dict or None
+    querier_params : dict, optional
         Of AmortizedSafeQuerier or AmortizedQuerier. Without ``bounds`` the data's own range is
-        taken.
+        taken. With a log, parameters in place of those in it.
+    n_init : int, optional
+        By default what a log or a table says, else ``least``.
+    y_name, z_name
+        Names, and those of a table's columns.
+    least : int, default=0
 
     Returns
     -------
-    querier
+    Campaign
 
     Raises
     ------
+    FileNotFoundError
+        There is no such log.
     ValueError, TypeError
-        See ``fit``.
+        See ``fit``; a table without these columns; a damaged log.
     """
+    names: dict[str, Any] = {
+        "n_init": least if n_init is None else n_init,
+        "y_name": y_name,
+        "z_name": z_name,
+    }
+    if y is not None:
+        return Campaign(_fitted(X, y, z, None, querier_params), names, None)
+    if z is not None:
+        raise ValueError("z was passed without y; pass both, or a table that has both.")
+    if isinstance(X, (str, os.PathLike, CampaignLog)):
+        log = X if isinstance(X, CampaignLog) else CampaignLog(X)
+        events = log.read()
+        record, querier = (
+            record_of(events),
+            view(BaseQuerier, log, dict(querier_params or {}), events),
+        )
+        n_first = sum(run.is_initial for run in record.kept)
+        names["n_init"] = n_first if n_init is None else n_init
+        known = [None] * n_first + record.reports()
+        return Campaign(querier, names, known[names["n_init"] :])
+    found = measurements(X, y_name, z_name, (querier_params or {}).get("bounds"))
+    if n_init is None and found.n_init is not None:
+        names["n_init"] = found.n_init
+    querier = _fitted(found.X, found.y, found.z, found.status, querier_params)
+    reports = None if found.reports is None else found.reports[names["n_init"] :]
+    return Campaign(querier, names, reports)
+
+
+def unlogged(querier: Any) -> Any:
+    """A querier with the same campaign that writes to no log; itself if it has none."""
+    if getattr(querier, "log", None) is None:
+        return querier
+    other = copy.copy(querier)
+    other.log = None
+    return other
+
+
+def begun(querier: Any, X: Any, y: Any, z: Any, status: np.ndarray, n: int) -> int:
+    """Fit a querier to the first observations, whose runs may have been cut short.
+
+    Parameters
+    ----------
+    querier : querier
+        Is fitted.
+    X, y : array-like
+    z : array-like or None
+    status : ndarray of str of shape (n_all,)
+    n : int
+        So many, or as many as it takes to have an output.
+
+    Returns
+    -------
+    n : int
+        How many were told.
+
+    Raises
+    ------
+    ValueError
+        There is no output.
+    """
+    complete = (status == OK) & ~np.isnan(np.asarray(y, dtype=float))
+    if not complete.any():
+        raise ValueError("y: there is no measurement with an output.")
+    n = max(n, int(complete.argmax()) + 1)
+    ok = status[:n] == OK
+    first = np.flatnonzero(ok)
+    _quietly(querier.fit, _rows(X, first), _rows(y, first), _rows(z, first))
+    continued(querier, X, y, z, status, np.flatnonzero(~ok))
+    return n
+
+
+def continued(querier: Any, X: Any, y: Any, z: Any, status: np.ndarray, which: Any) -> None:
+    """Tell a querier some observations; see :func:`begun`."""
+    if not len(which):
+        return
+    outputs = np.asarray(y, dtype=float)[which]
+    margins = None if z is None else np.asarray(z)[which].tolist()
+    if margins is not None:
+        ok = status[which] == OK
+        missing = [None] * len(margins[0]) if isinstance(margins[0], list) else None
+        margins = [one if known else missing for one, known in zip(margins, ok, strict=True)]
+    _quietly(
+        querier.tell,
+        np.asarray(X)[which],
+        None if np.isnan(outputs).all() else outputs,
+        margins,
+        status=status[which].tolist(),
+    )
+
+
+def _rows(data, which):
+    """Rows of an array or of a table of pandas or polars, whose names are kept."""
+    if data is None:
+        return None
+    if hasattr(data, "iloc"):
+        return data.iloc[which]
+    return data[which] if hasattr(data, "columns") else np.asarray(data)[which]
+
+
+def _fitted(X, y, z, status, querier_params):
+    """A querier, policy "any"."""
     from ..queriers import AmortizedQuerier, AmortizedSafeQuerier
     from ..validation import finite_array
 
@@ -199,4 +346,16 @@ def querier_of(X: Any, y: Any, z: Any, querier_params: Mapping[str, Any] | None)
             )
         params["bounds"] = np.column_stack([low, high])
     is_safe = z is not None or "safety_threshold" in params
-    return (AmortizedSafeQuerier if is_safe else AmortizedQuerier)(**params).fit(X, y, z)
+    querier = (AmortizedSafeQuerier if is_safe else AmortizedQuerier)(**params)
+    if status is None:
+        return querier.fit(X, y, z)
+    n = begun(querier, X, y, z, status, 1)
+    continued(querier, X, y, z, status, np.arange(n, len(status)))
+    return querier
+
+
+def _quietly(call, *args, **params):
+    """A call without warnings, which are known from the campaign itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return call(*args, **params)

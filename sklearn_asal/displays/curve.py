@@ -14,6 +14,7 @@ from .style import (
     VERMILLION,
     feature_axis,
     legend_below,
+    mark_outside,
     panels,
     percent,
 )
@@ -45,8 +46,11 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
             _shade(panel, section, level)
         if is_limit or data.is_output:
             panel.axhline(data.thresholds[limit], color=BLACK, ls="--", lw=1.2, label="limit")
+        feature_axis(panel.xaxis, data.kinds[j], data.box.lower[j], data.box.upper[j])
+        # One point far outside must not squeeze all others.
+        place = np.clip(data.X[:, j], *panel.get_xlim())
         for name, mask in data.groups():
-            x, at = data.X[mask, j], values[mask]
+            x, at = place[mask], values[mask]
             known = ~np.isnan(at)
             if known.any():
                 panel.scatter(x[known], at[known], label=CALLED[name], zorder=3, **MARKS[name])
@@ -61,7 +65,8 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
             panel.axvline(x, color=PURPLE, lw=1.5, label=CALLED["next"])
         for x in display.pending[:, j]:
             panel.axvline(x, color=PURPLE, lw=1.0, ls=":", label=CALLED["pending"])
-        feature_axis(panel.xaxis, data.kinds[j], data.X[:, j], data.box.lower[j], data.box.upper[j])
+        beyond = (place != data.X[:, j]) & ~np.isnan(values)
+        mark_outside(panel, np.column_stack([place, values])[beyond])
         panel.set_ylabel(data.label(data.z_names[limit] if is_limit else data.y_name))
     axes[-1].set_xlabel(data.label(data.feature_names[j]))
     if legend:
@@ -70,7 +75,7 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
 
 
 def _band(panel, section, mean, std):
-    x, mean, std = section.values[0], section.masked(mean), section.masked(std)
+    (x,), mean, std = section.coordinates(), section.cells(mean), section.cells(std)
     panel.fill_between(
         x, mean - 2 * std, mean + 2 * std, color=SKY_BLUE, alpha=0.35, lw=0, label="± 2 std"
     )
@@ -81,7 +86,7 @@ def _shade(panel, section, level):
     """Where it is not safe enough, and where it is unsafe."""
     if section.p_safe is None:
         return
-    x, p_safe = section.values[0], section.p_safe
+    (x,), p_safe = section.coordinates(), section.cells(section.p_safe).data
     edge = panel.get_xaxis_transform()
     shades = {
         f"safe with less than {percent(level)}": (p_safe < level, "#000000", 0.07),

@@ -1,11 +1,27 @@
 """Parallel coordinates of a CampaignDisplay: a line for each run."""
 
+import textwrap
 from typing import Any
 
 import numpy as np
 
-from .style import BLACK, BLUE, CALLED, GREY, PURPLE, SKY_BLUE, VERMILLION, legend_below
+from .style import (
+    BLACK,
+    BLUE,
+    CALLED,
+    GREY,
+    PURPLE,
+    SKY_BLUE,
+    VERMILLION,
+    legend_below,
+    mark_outside,
+    settings_of,
+)
 
+# Heights that are drawn, as shares of the bounds.
+_INSIDE = -0.02, 1.02
+# Letters that fit between two axes.
+_LETTERS = 14
 _LINES = {
     "initial": {"color": BLACK, "lw": 1.2, "ls": "--", "alpha": 0.8},
     "query": {"color": BLUE, "lw": 1.2, "alpha": 0.7},
@@ -28,8 +44,10 @@ def draw(display: Any, ax: Any, legend: bool) -> Any:
     ends = [
         _ends(values[:, i], data, limits[i - 1] if i else None) for i in range(n_axes - n_shown)
     ]
+    # One point far outside must not squeeze all others.
     unit = data.box.to_unit(data.X)[:, shown]
-    heights = np.column_stack([unit, *(_height(values[:, i], *ends[i]) for i in range(len(ends)))])
+    place = unit.clip(*_INSIDE)
+    heights = np.column_stack([place, *(_height(values[:, i], *ends[i]) for i in range(len(ends)))])
     for i in range(n_axes):
         ax.axvline(i, color=GREY, lw=0.8, zorder=0)
         low, high = (
@@ -37,6 +55,12 @@ def draw(display: Any, ax: Any, legend: bool) -> Any:
             if i < n_shown
             else ends[i - n_shown]
         )
+        levels = settings_of(data.kinds[shown[i]]) if i < n_shown else None
+        if levels is not None:
+            points = np.tile(data.box.lower, (len(levels), 1))
+            points[:, shown[i]] = levels
+            ticks = data.box.to_unit(points)[:, shown[i]]
+            ax.plot(np.full(len(ticks), i), ticks, "_", color=GREY, ms=9, zorder=0)
         ax.text(i, -0.03, f"{low:.4g}", ha="center", va="top", size="small")
         ax.text(i, 1.03, f"{high:.4g}", ha="center", va="bottom", size="small")
     for name, mask in data.groups():
@@ -44,6 +68,8 @@ def draw(display: Any, ax: Any, legend: bool) -> Any:
     for name, points in (("pending", display.pending), ("next", display.x_next)):
         if len(points):
             _lines(ax, data.box.to_unit(points)[:, shown], name)
+    rows, columns = np.nonzero(place != unit)
+    mark_outside(ax, np.column_stack([columns, place[rows, columns]]))
     for i, limit in enumerate(limits, start=n_shown + 1):
         at = _height(data.thresholds[limit], *ends[i - n_shown])
         ax.plot([i - 0.12, i + 0.12], [at, at], color=BLACK, lw=2.0, label="limit", zorder=4)
@@ -52,13 +78,18 @@ def draw(display: Any, ax: Any, legend: bool) -> Any:
         ax.plot([n_shown - 0.12, n_shown + 0.12], [at, at], color=BLACK, lw=2.0, label="limit")
     ax.axvspan(n_shown - 0.5, n_axes - 0.5, color=SKY_BLUE, alpha=0.12, lw=0, zorder=-1)
     ax.set(xlim=(-0.5, n_axes - 0.5), ylim=(-0.1, 1.1), yticks=[])
-    ax.set_xticks(range(n_axes), [data.label(name) for name in names])
+    ax.set_xticks(range(n_axes), [_wrapped(data.label(name)) for name in names])
     ax.tick_params(bottom=False)
     for side in ax.spines.values():
         side.set_visible(False)
     if legend:
         legend_below(ax)
     return np.array([ax])
+
+
+def _wrapped(label):
+    """A label in lines that fit between two axes, unless it is mathematics."""
+    return label if "$" in label else textwrap.fill(label, _LETTERS)
 
 
 def _lines(ax, heights, name):

@@ -14,8 +14,11 @@ from .style import (
     feature_axis,
     labelled,
     legend_below,
+    mark_outside,
     panels,
     percent,
+    shown,
+    within,
 )
 
 _COLOURS = "cividis"
@@ -33,8 +36,8 @@ def draw_map(
     if drawn is not None:
         label = _label(display.data, response)
         ax.figure.colorbar(drawn, ax=ax, label=label)
-    _points(ax, display, display.features, numbers is not False)
     _axes(ax, display.data, display.features)
+    _points(ax, display, display.features, numbers is not False)
     if legend:
         legend_below(ax)
     return np.array([ax])
@@ -44,8 +47,8 @@ def draw_slices(
     display: Any, ax: Any, response: str, level: float, numbers: bool | None, legend: bool
 ) -> Any:
     """Draw all pairs of features below the diagonal; returns the panels, ``(n_pairs,)``."""
-    shown, data = display.features, display.data
-    n = len(shown)
+    chosen, data = display.features, display.data
+    n = len(chosen)
     grid, below = panels(ax, n - 1, n - 1)
     pairs, axes = list(itertools.combinations(range(n), 2)), []
     by_pair = dict(zip(pairs, display.sections, strict=True)) if display.sections else {}
@@ -60,9 +63,9 @@ def draw_slices(
         axes.append(panel)
         if pair in by_pair:
             drawn = _field(panel, display, by_pair[pair], response, level, levels)
-        features = shown[pair[0]], shown[pair[1]]
-        _points(panel, display, features, bool(numbers), by_pair.get(pair))
+        features = chosen[pair[0]], chosen[pair[1]]
         _axes(panel, data, features)
+        _points(panel, display, features, bool(numbers), by_pair.get(pair))
         if row < n - 2:
             panel.set(xlabel="")
             panel.tick_params(labelbottom=False)
@@ -96,7 +99,7 @@ def _label(data, response):
 
 
 def _of(section, response):
-    return section.masked(getattr(section, response))
+    return section.cells(getattr(section, response))
 
 
 def _levels(values, response):
@@ -117,20 +120,22 @@ def _field(ax, display, section, response, level, levels):
     if not values.count():
         return None
     levels = _levels([values], response) if levels is None else levels
-    drawn = ax.contourf(*section.values, values, levels=levels, cmap=_COLOURS)
+    drawn = ax.contourf(*section.coordinates(), values, levels=levels, cmap=_COLOURS)
     if section.p_safe is None:
         return drawn
-    p_safe = section.masked(section.p_safe)
+    p_safe = section.cells(section.p_safe)
     low, high = p_safe.min(), p_safe.max()
     if low < level:
-        ax.contourf(*section.values, p_safe, levels=[-1, level], colors=["white"], alpha=0.35)
+        ax.contourf(
+            *section.coordinates(), p_safe, levels=[-1, level], colors=["white"], alpha=0.35
+        )
     if low < 1 - level:
         ax.contourf(
-            *section.values, p_safe, levels=[-1, 1 - level], colors="none", hatches=["////"]
+            *section.coordinates(), p_safe, levels=[-1, 1 - level], colors="none", hatches=["////"]
         )
         ax.fill_between([], [], [], facecolor="none", hatch="////", label=_unsafe(level))
     if low < level <= high:
-        ax.contour(*section.values, p_safe, levels=[level], colors=[BLACK], linewidths=1.8)
+        ax.contour(*section.coordinates(), p_safe, levels=[level], colors=[BLACK], linewidths=1.8)
         ax.plot([], [], color=BLACK, lw=1.8, label=f"safe with {percent(level)}")
     _limits(ax, display.data, section)
     return drawn
@@ -144,17 +149,19 @@ def _limits(ax, data, section):
     """Where each safety measurement is expected to be at its limit."""
     styles = itertools.cycle(["--", ":", "-."])
     for j, (threshold, style) in enumerate(zip(data.thresholds, styles, strict=False)):
-        z = section.masked(section.z_mean[..., j])
+        z = section.cells(section.z_mean[..., j])
         if z.min() < threshold < z.max():
             ax.contour(
-                *section.values,
+                *section.coordinates(),
                 z,
                 levels=[threshold],
                 colors=[VERMILLION],
                 linestyles=[style],
                 linewidths=1.5,
             )
-            ax.plot([], [], color=VERMILLION, ls=style, label=f"{data.z_names[j]} at its limit")
+            ax.plot(
+                [], [], color=VERMILLION, ls=style, label=shown(f"{data.z_names[j]} at its limit")
+            )
 
 
 def _points(ax, display, features, numbers, section=None):
@@ -170,7 +177,9 @@ def _points(ax, display, features, numbers, section=None):
             label="candidates",
             zorder=1.5,
         )
-    alpha = np.ones(len(data.X))
+    # One point far outside must not squeeze all others.
+    at, outside = within(ax, data.X[:, columns])
+    alpha = np.ones(len(at))
     if section is not None:
         alpha = (1 - section.distances / _FAR).clip(_FAINT, 1.0)
     for name, mask in data.groups():
@@ -180,12 +189,12 @@ def _points(ax, display, features, numbers, section=None):
         if mark["marker"] != "x":
             mark |= {"edgecolor": "white", "linewidth": 0.6}
         mark["color"] = to_rgba_array([mark["color"]] * mask.sum(), alpha[mask])
-        ax.scatter(*data.X[mask][:, columns].T, label=CALLED[name], zorder=3, **mark)
+        ax.scatter(*at[mask].T, label=CALLED[name], zorder=3, **mark)
         if numbers and name in ("query", "unsafe"):
             for i in np.flatnonzero(mask):
                 if i >= data.n_init:
                     ax.text(
-                        *data.X[i, columns],
+                        *at[i],
                         str(i + 1 - data.n_init),
                         ha="center",
                         va="center",
@@ -193,6 +202,7 @@ def _points(ax, display, features, numbers, section=None):
                         size=7,
                         zorder=4,
                     )
+    mark_outside(ax, at[outside])
     for name, points in (("pending", display.pending), ("next", display.x_next)):
         if len(points):
             ax.scatter(*points[:, columns].T, label=CALLED[name], zorder=5, **MARKS[name])
@@ -200,6 +210,6 @@ def _points(ax, display, features, numbers, section=None):
 
 def _axes(ax, data, features):
     for axis, j in zip((ax.xaxis, ax.yaxis), features, strict=True):
-        feature_axis(axis, data.kinds[j], data.X[:, j], data.box.lower[j], data.box.upper[j])
+        feature_axis(axis, data.kinds[j], data.box.lower[j], data.box.upper[j])
     ax.set_xlabel(data.label(data.feature_names[features[0]]))
     ax.set_ylabel(data.label(data.feature_names[features[1]]))

@@ -10,13 +10,14 @@ from scipy.special import stdtr
 from ..queriers.cut_short import FAILED, OK
 from ..queriers.guard import Calibration, GuardAction
 from ..validation import whole
-from .campaign_data import CampaignData, data_of, querier_of
+from .campaign_data import CampaignData, campaign_of, data_of, unlogged
 from .style import (
     BLACK,
     BLUE,
     CALLED,
     GREY,
     MARKS,
+    ORANGE,
     PURPLE,
     SKY_BLUE,
     VERMILLION,
@@ -24,6 +25,9 @@ from .style import (
     legend_below,
     panels,
 )
+
+# Where predictions of proposals are drawn, beside those from all other runs.
+_BESIDE = 0.2
 
 
 class SafetyDisplay:
@@ -45,6 +49,9 @@ class SafetyDisplay:
         None where there are too few observations.
     actions : dict of int to GuardAction
         What a guard did, by the position of the observation.
+    proposed : ndarray of shape (2, n, n_limits) or None
+        Mean and standard deviation of each safety measurement as they were predicted when the run
+        was proposed; NaN where they were not.
 
     Attributes
     ----------
@@ -83,11 +90,13 @@ class SafetyDisplay:
         limits: tuple[int, ...],
         calibration: Calibration | None = None,
         actions: Mapping[int, GuardAction] | None = None,
+        proposed: np.ndarray | None = None,
     ) -> None:
         self.data = data
         self.limits = limits
         self.calibration = calibration
         self.actions = actions
+        self.proposed = proposed
 
     @classmethod
     def from_querier(
@@ -112,9 +121,9 @@ class SafetyDisplay:
         limit : int, default=None
             The limit that is shown, counted from 0; all by default.
         reports : sequence of Report or None, default=None
-            What ``query(return_report=True)`` returned, in the order of the queries since ``fit``;
-            None for a run that was not proposed. Where a guard did not let a proposal pass it is
-            marked.
+            What ``query(return_report=True)`` returned, in the order of the queries, from
+            ``n_init`` on; None for a run that was not proposed. What was predicted then is drawn,
+            and where a guard did not let a proposal pass it is marked.
         n_init, y_name, z_name, units
             See :meth:`CampaignDisplay.from_querier`.
         ax : matplotlib.axes.Axes, default=None
@@ -133,6 +142,7 @@ class SafetyDisplay:
         ValueError, TypeError
             The querier has no limits, or invalid arguments.
         """
+        querier = unlogged(querier)
         data = data_of(querier, n_init=n_init, y_name=y_name, z_name=z_name, units=units)
         n_limits = len(data.thresholds)
         if not n_limits:
@@ -145,29 +155,38 @@ class SafetyDisplay:
             if not 0 <= whole(limit, "limit") < n_limits:
                 raise ValueError(f"limit must be from 0 to {n_limits - 1}, got {limit}.")
             shown = (limit,)
-        actions = _actions(reports, len(data.X) - querier.n_told_)
+        reports = None if reports is None else list(reports)
         display = cls(
-            data=data, limits=shown, calibration=_calibration(querier, data), actions=actions
+            data=data,
+            limits=shown,
+            calibration=_calibration(querier, data),
+            actions=_actions(reports, data.n_init),
+            proposed=_proposed(reports, data.n_init, len(data.X), n_limits),
         )
         return display.plot(ax, **plot_params)
 
     @classmethod
     def from_campaign(
         cls,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: ArrayLike | None = None,
         z: ArrayLike | None = None,
         *,
         querier_params: Mapping[str, Any] | None = None,
-        n_init: int = 0,
+        n_init: int | None = None,
+        y_name: str = "y",
+        z_name: str | Sequence[str] | None = None,
+        reports: Iterable[Any] | None = None,
         **params: Any,
     ) -> "SafetyDisplay":
-        """Draw measurements that no querier holds, in the order in which they were made.
+        """Draw a campaign from arrays, from a table, or from a log.
 
         Parameters
         ----------
-        X, y, z, querier_params, n_init
-            See :meth:`CampaignDisplay.from_campaign`.
+        X, y, z, querier_params, n_init, y_name, z_name
+            See :meth:`CampaignDisplay.from_campaign`. Rows are in the order of measurement.
+        reports : sequence of Report or None, default=None
+            See :meth:`from_querier`; by default those that a log or a table has.
         **params
             See :meth:`from_querier`.
 
@@ -177,11 +196,14 @@ class SafetyDisplay:
 
         Raises
         ------
+        FileNotFoundError
+            There is no such log.
         ValueError, TypeError
-            Invalid data or arguments.
+            Invalid data or arguments, or a damaged log.
         """
-        querier = querier_of(X, y, z, querier_params)
-        return cls.from_querier(querier, n_init=n_init, **params)
+        campaign = campaign_of(X, y, z, querier_params, n_init=n_init, y_name=y_name, z_name=z_name)
+        reports = campaign.reports if reports is None else reports
+        return cls.from_querier(campaign.querier, reports=reports, **campaign.names, **params)
 
     def plot(
         self, ax: Any = None, *, calibration: bool = True, legend: bool = True
@@ -242,6 +264,19 @@ class SafetyDisplay:
                 elinewidth=2.5,
                 ms=7,
                 label="predicted from all others, ± 2 std",
+                zorder=1,
+            )
+        if self.proposed is not None:
+            mean, std = self.proposed[:, :, limit]
+            ax.errorbar(
+                run + _BESIDE,
+                mean,
+                2 * std,
+                fmt="_",
+                color=ORANGE,
+                elinewidth=1.0,
+                ms=5,
+                label="predicted when proposed, ± 2 std",
                 zorder=1,
             )
         for name, mask in data.groups():
@@ -314,13 +349,27 @@ def _calibration(querier, data):
     return querier.calibration()
 
 
+def _by_run(reports, n_init):
+    """What reports say of each run: its position, the report, and the row in it."""
+    i = n_init
+    for report in reports or ():
+        many = 1 if report is None else len(report.y_mean)
+        if report is not None:
+            yield from ((i + row, report, row) for row in range(many))
+        i += many
+
+
 def _actions(reports, n_init):
     """What a guard did, by the position of the observation."""
-    actions, i = {}, n_init
-    for report in reports or ():
-        guard = None if report is None else report.guard
-        many = 1 if report is None else len(report.y_mean)
-        if guard is not None:
-            actions |= {i + k: action for k, action in enumerate(guard) if action is not None}
-        i += many
-    return actions
+    found = ((i, report.guard, row) for i, report, row in _by_run(reports, n_init))
+    found = ((i, guard[row]) for i, guard, row in found if guard is not None)
+    return {i: action for i, action in found if action is not None}
+
+
+def _proposed(reports, n_init, n, n_limits):
+    """Mean and standard deviation of safety measurements when their runs were proposed."""
+    predicted = np.full((2, n, n_limits), np.nan)
+    for i, report, row in _by_run(reports, n_init):
+        if i < n and report.z_mean is not None:
+            predicted[0, i], predicted[1, i] = report.z_mean[row], report.z_std[row]
+    return None if np.isnan(predicted).all() else predicted

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..constraints import Constraints
-from .style import between
+from .style import between, cell_edges, settings_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +18,7 @@ class Section:
     features : tuple of int
         One or two; the first is drawn from left to right.
     values : tuple of ndarray of shape (k,)
-        Of these features, in the user's units.
+        Of these features, in the user's units; of one that takes a few values only, all of them.
     mean, std : ndarray of shape (k,) or (k, k)
         Of the output; rows belong to the second feature. As the next ones.
     p_safe : ndarray or None
@@ -29,6 +29,8 @@ class Section:
     distances : ndarray of shape (n,)
         Of the measurements from the section: the root mean square over the other features, in
         widths of the bounds.
+    kinds : tuple of Integer, Log, Grid or None
+        Of the features.
     """
 
     features: tuple[int, ...]
@@ -40,6 +42,20 @@ class Section:
     z_std: np.ndarray | None
     may_be: np.ndarray
     distances: np.ndarray
+    kinds: tuple[Any, ...]
+
+    def coordinates(self) -> tuple[np.ndarray, ...]:
+        """Where :meth:`cells` are drawn: from edge to edge of each setting, else ``values``."""
+        both = zip(self.values, self.kinds, strict=True)
+        return tuple(v if settings_of(k) is None else _both_edges(v, k.log) for v, k in both)
+
+    def cells(self, part: np.ndarray) -> Any:
+        """A masked array over :meth:`coordinates`, the same all over the cell of a setting."""
+        part = self.masked(part)
+        for axis, kind in enumerate(reversed(self.kinds)):
+            if settings_of(kind) is not None:
+                part = np.ma.repeat(part, 2, axis=axis)
+        return part
 
     def masked(self, values: np.ndarray) -> Any:
         """A masked array, without points that break the constraints."""
@@ -68,10 +84,12 @@ def section_of(
     Section
     """
     box, kinds = data.box, data.kinds
-    values = tuple(
-        between(box.lower[j], box.upper[j], n_grid, kinds[j] is not None and kinds[j].log)
-        for j in features
-    )
+
+    def along(j):
+        few, log = settings_of(kinds[j]), kinds[j] is not None and kinds[j].log
+        return between(box.lower[j], box.upper[j], n_grid, log) if few is None else few
+
+    values = tuple(map(along, features))
     grids = np.meshgrid(*values)
     stated = getattr(querier, "constraints", None)
     constraints = None if stated is None else Constraints(stated, len(at))
@@ -111,7 +129,14 @@ def section_of(
         z_std,
         may_be.reshape(shape),
         distances,
+        tuple(kinds[j] for j in features),
     )
+
+
+def _both_edges(levels, log):
+    """The edges of cells, those between two cells twice."""
+    edges = cell_edges(levels, log)
+    return np.repeat(edges, 2)[1:-1]
 
 
 def on_equations(

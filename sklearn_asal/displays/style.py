@@ -1,11 +1,12 @@
 """What all displays share: colours, marks, axes, and names on them."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..space import Integer
+from ..space import Grid, Integer
 
 # Colours of Okabe and Ito (2008), which people with any colour vision tell apart.
 BLACK, GREY = "#000000", "#999999"
@@ -16,6 +17,10 @@ CYCLE = BLUE, ORANGE, GREEN, PURPLE, SKY_BLUE, VERMILLION, BLACK, GREY
 
 # Inches for each column of a legend, and the part of an axis that is left beyond the bounds.
 _COLUMN, _ROOM = 1.6, 0.025
+# Whole numbers are drawn as settings up to so many of them; and at most so many ticks are named.
+_FEW, _TICKS = 25, 10
+#: What legends call points beyond the bounds.
+OUTSIDE = "outside the bounds (at the edge)"
 
 #: How kinds of points are drawn, by ``scatter``; ``s`` is an area in points squared.
 MARKS: dict[str, dict[str, Any]] = {
@@ -26,6 +31,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "failed": {"marker": "x", "color": GREY, "s": 34},
     "pending": {"marker": "^", "facecolor": "white", "edgecolor": PURPLE, "s": 60},
     "next": {"marker": "*", "facecolor": PURPLE, "edgecolor": "white", "s": 260},
+    "outside": {"facecolor": "none", "edgecolor": ORANGE, "s": 190, "lw": 2.0, "clip_on": False},
 }
 
 #: What legends call them.
@@ -94,7 +100,21 @@ def panels(ax: Any, n_rows: int, n_columns: int, **options: Any) -> tuple[Any, A
 def named(name: str, units: Mapping[str, str] | None) -> str:
     """A label of axes: name and unit."""
     unit = None if units is None else units.get(name)
-    return name if unit is None else f"{name} ({unit})"
+    return shown(name if unit is None else f"{name} ({unit})")
+
+
+@functools.lru_cache(maxsize=256)
+def shown(text: str) -> str:
+    """A text for figures; dollar signs that are no mathematics are shown as they are."""
+    if "$" not in text:
+        return text
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(text)
+    except (ValueError, RuntimeError):
+        return text.replace("\\$", "$").replace("$", r"\$")
+    return text
 
 
 def check_units(units: Mapping[str, str] | None, names: Sequence[str]) -> None:
@@ -158,30 +178,85 @@ def labelled(axes: Any) -> dict[str, Any]:
     return known
 
 
-def feature_axis(axis: Any, kind: Any, values: np.ndarray, low: float, high: float) -> None:
+def feature_axis(axis: Any, kind: Any, low: float, high: float) -> None:
     """Scale, ticks and limits of a feature's axis, of ``ax.xaxis`` or ``ax.yaxis``.
+
+    The limits are those of the bounds, with some room, wherever measurements lie.
 
     Parameters
     ----------
     axis : matplotlib.axis.Axis
     kind : Integer, Log, Grid or None
-    values : ndarray of shape (n,)
-        Measured ones, which may lie outside the bounds.
     low, high : float
         The bounds.
     """
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-    log = kind is not None and kind.log
+    log, levels = kind is not None and kind.log, settings_of(kind)
     name = axis.axis_name
     axis.axes.set(**{f"{name}scale": "log" if log else "linear"})
-    if isinstance(kind, Integer) and not log:
+    if levels is not None:
+        step = -(-len(levels) // _TICKS)
+        axis.set_major_locator(FixedLocator(levels[::step].tolist()))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    elif isinstance(kind, Integer) and not log:
         axis.set_major_locator(MaxNLocator(integer=True))
-    ends = np.array([min(low, values.min()), max(high, values.max())])
+    ends = np.array([low, high]) if levels is None else cell_edges(levels, log)[[0, -1]]
     ends = np.log(ends) if log else ends
     # Room for what lies at the bounds.
     ends = ends + _ROOM * np.ptp(ends) * np.array([-1, 1])
     axis.axes.set(**{f"{name}lim": np.exp(ends) if log else ends})
+
+
+def settings_of(kind: Any) -> np.ndarray | None:
+    """The values of a feature that takes a few only; None where it is drawn as a continuous one.
+
+    Parameters
+    ----------
+    kind : Integer, Log, Grid or None
+
+    Returns
+    -------
+    ndarray of shape (n_values,) or None
+    """
+    if isinstance(kind, Grid):
+        return kind.levels
+    if isinstance(kind, Integer) and kind.high - kind.low < _FEW:
+        return np.arange(kind.low, kind.high + 1.0)
+    return None
+
+
+def cell_edges(levels: np.ndarray, log: bool) -> np.ndarray:
+    """Where the cells of settings begin and end: halfway to the next one, ``(n_values + 1,)``."""
+    at = np.log(levels) if log else np.asarray(levels, dtype=float)
+    half = np.diff(at) / 2
+    edges = np.concatenate([[at[0] - half[0]], at[:-1] + half, [at[-1] + half[-1]]])
+    return np.exp(edges) if log else edges
+
+
+def within(ax: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points moved to the edge of axes, and which were outside.
+
+    Parameters
+    ----------
+    ax : Axes
+        With its limits set.
+    points : ndarray of shape (n, 2)
+
+    Returns
+    -------
+    points : ndarray of shape (n, 2)
+    outside : ndarray of bool of shape (n,)
+    """
+    low, high = np.sort([ax.get_xlim(), ax.get_ylim()], axis=1).T
+    return np.clip(points, low, high), ((points < low) | (points > high)).any(axis=1)
+
+
+def mark_outside(ax: Any, points: np.ndarray) -> None:
+    """Rings about points at the edge of axes that lie beyond it, ``(n, 2)``."""
+    if len(points):
+        ax.scatter(*points.T, label=OUTSIDE, **MARKS["outside"])
 
 
 def between(low: float, high: float, n: int, log: bool) -> np.ndarray:

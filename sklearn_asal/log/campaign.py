@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import inspect
 import json
 import warnings
 from pathlib import Path
@@ -48,7 +49,7 @@ def begin(querier, data, has_z, names, z_names, library):
         version=__version__,
         querier=f"{type(querier).__module__}:{type(querier).__qualname__}",
         params=querier._logged,
-        policy=_policy(querier),
+        policy=policy_of(querier),
         X=rows(X),
         y=rows(y),
         z=rows(z) if has_z else None,
@@ -159,15 +160,7 @@ def resume(kind, path, params):
     try:
         log.repair()
         events = log.read()
-        querier = _begun(kind, log, events[0], params)
-        with warnings.catch_warnings():
-            # What they warn of was said when it was told.
-            warnings.simplefilter("ignore")
-            querier.fit(*_first(events[0]))
-            _restore_names(querier, events[0])
-            for number, event in enumerate(events[1:], start=2):
-                _replay(querier, event, number, log)
-        querier.set_params(**params)
+        querier = _replayed(kind, log, events, params)
     except BaseException:
         log.close()
         raise
@@ -180,6 +173,84 @@ def resume(kind, path, params):
         log.write("params", params={name: querier._logged[name] for name in params})
         querier._log_size = log.size
     return querier
+
+
+def view(kind, path, params=None, events=None):
+    """A querier with the campaign of a log that it does not write to, for looking at.
+
+    The file is read, and neither locked nor mended, for its campaign may be going on. What was
+    begun to be written when it was read is left out.
+
+    Parameters
+    ----------
+    kind : type
+        The class that is asked for, such as ``BaseQuerier``.
+    path : str, path-like or CampaignLog
+    params : dict, optional
+        Parameters in place of those in the log. One that could not be written, and is not here,
+        has its default.
+    events : list of dict, optional
+        Lines of the file, if they have been read.
+
+    Returns
+    -------
+    BaseQuerier
+        Of the class in the log, with ``log=None``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    TypeError
+        The campaign is one of another class.
+    ValueError, ImportError
+        The log is damaged or of a later version, or its class cannot be imported.
+
+    Warns
+    -----
+    UserWarning
+        A parameter could not be written.
+    """
+    log = path if isinstance(path, CampaignLog) else CampaignLog(path)
+    events, params = log.read() if events is None else events, dict(params or {})
+    lost = [name for name in missing(events) if name not in params]
+    if lost:
+        warn_user(
+            f"{log.path}: {', '.join(lost)} could not be written to the log, and "
+            f"{'has its default' if len(lost) == 1 else 'have their defaults'}.",
+            UserWarning,
+        )
+        known = inspect.signature(_class(events[0])).parameters
+        params = {name: known[name].default for name in lost} | params
+    return _replayed(kind, log, events, params)
+
+
+def missing(events):
+    """Parameters that could not be written.
+
+    Parameters
+    ----------
+    events : list of dict
+
+    Returns
+    -------
+    list of str
+    """
+    written = [event["params"] for event in events if event["event"] in ("campaign", "params")]
+    return list(dict.fromkeys(k for params in written for k in params if params[k] == MISSING))
+
+
+def _replayed(kind, log, events, params):
+    """A querier that was told what a log says, without a log of its own."""
+    querier = _begun(kind, log, events[0], params)
+    with warnings.catch_warnings():
+        # What they warn of was said when it was told.
+        warnings.simplefilter("ignore")
+        querier.fit(*_first(events[0]))
+        _restore_names(querier, events[0])
+        for number, event in enumerate(events[1:], start=2):
+            _replay(querier, event, number, log)
+    return querier.set_params(**params)
 
 
 def _params(querier):
@@ -195,11 +266,16 @@ def _params(querier):
     return json.loads(json.dumps(written))
 
 
-def _begun(kind, log, first, given):
+def _class(first):
     module, _, name = first["querier"].partition(":")
     found = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
+    return found
+
+
+def _begun(kind, log, first, given):
+    found = _class(first)
     if not issubclass(found, kind):
         raise TypeError(
             f"{log.path} is a campaign of {found.__name__}; resume it by {found.__name__}.resume."
@@ -261,8 +337,17 @@ def _replay(querier, event, number, log):
         )
 
 
-def _policy(querier):
-    """The name of a policy, and a checksum of its file; None without any."""
+def policy_of(querier):
+    """The name of a policy, and a checksum of its file; None without any.
+
+    Parameters
+    ----------
+    querier : BaseQuerier
+
+    Returns
+    -------
+    dict of str to str or None
+    """
     policy = getattr(querier, "policy", None)
     if policy is None:
         return None
@@ -273,7 +358,7 @@ def _policy(querier):
 
 
 def _check_policy(querier, first, log):
-    if first["policy"] and _policy(querier) != first["policy"]:
+    if first["policy"] and policy_of(querier) != first["policy"]:
         warn_user(
             f"{log.path}: the file of policy {first['policy']['name']} is not the one that the "
             "campaign began with; proposals may differ.",

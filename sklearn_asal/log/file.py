@@ -36,7 +36,7 @@ class CampaignLog:
     >>> querier = RandomQuerier(log=path).fit([[0.5]], [0.3])
     >>> _ = querier.tell(querier.query(), 0.1, note="sensor replaced").close_log()
     >>> len(CampaignLog(path).read())
-    4
+    3
     >>> len(RandomQuerier.resume(path).X_)
     2
     """
@@ -139,8 +139,13 @@ class CampaignLog:
                     os.truncate(self.path, size)
                 raise
 
-    def read(self) -> list[dict[str, object]]:
+    def read(self, content: bytes | None = None) -> list[dict[str, Any]]:
         """All lines.
+
+        Parameters
+        ----------
+        content : bytes, optional
+            What is in the file, if it has been read.
 
         Returns
         -------
@@ -154,7 +159,7 @@ class CampaignLog:
         ValueError
             A line is damaged, or the file is no log, or one of a later version.
         """
-        return self._parsed()[0]
+        return self._parsed(content)[0]
 
     def repair(self) -> None:
         """Put a last line that was cut off into a file of its own.
@@ -191,9 +196,9 @@ class CampaignLog:
             UserWarning,
         )
 
-    def _parsed(self):
+    def _parsed(self, content=None):
         """The lines, where the last whole one ends, and what comes after that."""
-        content = self.path.read_bytes()
+        content = self.path.read_bytes() if content is None else content
         *whole, rest = content.split(b"\n")
         events, end = [], 0
         for number, line in enumerate([*whole, rest], start=1):

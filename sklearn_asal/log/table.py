@@ -4,6 +4,7 @@ import csv
 import sys
 
 from .file import CampaignLog
+from .record import record_of
 
 
 def add_arguments(parser):
@@ -45,46 +46,14 @@ def table(events):
     lines : list of list
         Of text and numbers; None where there is nothing. The first is the position in ``X_``.
     """
-    first, n_features = events[0], len(events[0]["X"][0])
-    names = first["feature_names"] or [f"x{j}" for j in range(n_features)]
-    z = first["z"]
-    n_limits = 0 if z is None else len(z[0]) if isinstance(z[0], list) else 1
-    limits = first["limit_names"] or ["z"] if n_limits == 1 else []
-    limits = first["limit_names"] or limits or [f"z{j}" for j in range(n_limits)]
-    header = ["number", "time", "event", *names, "y", *limits, "status", "note"]
-    lines, kept = [], []
-
-    def outcomes(y, z, status):
-        each = [None] * n_limits if z is None else z if isinstance(z, list) else [z]
-        return [y, *each, status]
-
-    def add(event, kind, x, y, z, status="ok", note=""):
-        time = event["time"][:19].replace("T", " ")
-        kept.append(len(lines))
-        lines.append([None, time, kind, *x, *outcomes(y, z, status), note])
-
-    for i, (x, y) in enumerate(zip(first["X"], first["y"], strict=True)):
-        add(first, "initial", x, y, None if z is None else z[i])
-    for event in events[1:]:
-        if event["event"] == "tell":
-            for i, x in enumerate(event["x"]):
-                z_i = None if event["z"] is None else event["z"][i]
-                status = "ok" if event["status"] is None else event["status"][i]
-                add(event, "told", x, event["y"][i], z_i, status, event.get("note") or "")
-        elif event["event"] == "correct":
-            for i, position in enumerate(event["index"]):
-                z_i = None if event["z"] is None else event["z"][i]
-                status = "ok" if event["status"] is None else event["status"][i]
-                line = lines[kept[position]]
-                line[2] = "corrected"
-                line[3 + n_features : -1] = outcomes(event["y"][i], z_i, status)
-        elif event["event"] == "forget":
-            for position in event["index"]:
-                lines[kept[position]][2] = "forgotten"
-            kept = [line for i, line in enumerate(kept) if i not in event["index"]]
-    for position, line in enumerate(kept):
-        lines[line][0] = position
-    return header, lines
+    record = record_of(events)
+    header = ["number", "time", "event", *record.feature_names, "y", *record.limit_names]
+    n_limits, lines = len(record.limit_names), []
+    for run in record.runs:
+        z = [None] * n_limits if run.z is None else run.z if isinstance(run.z, list) else [run.z]
+        time = run.time[:19].replace("T", " ")
+        lines.append([run.number, time, run.event, *run.x, run.y, *z, run.status, run.note])
+    return [*header, "status", "note"], lines
 
 
 def _plain(cell):

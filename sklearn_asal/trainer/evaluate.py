@@ -1,6 +1,7 @@
 """How good a policy is on fresh simulated tasks."""
 
 import torch
+from tqdm import tqdm
 
 from .objectives import objective
 from .references import reachable
@@ -12,7 +13,7 @@ CHUNK = 250
 
 @torch.inference_mode()
 @one_torch_thread()
-def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
+def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None, progress=False):
     """Roll a policy out on tasks it has never seen.
 
     Parameters
@@ -27,6 +28,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         Test points a task for the RMSE.
     n_rmse : int, optional
         Number of tasks for the RMSE, which needs rollouts of its own; by default ``n_tasks``.
+    progress : bool, default=False
+        Show a progress bar, if standard error is a terminal.
 
     Returns
     -------
@@ -41,6 +44,8 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
     draws = dict(generator=generator, device=generator.device, dtype=torch.float32)
     chunk = getattr(network, "chunk", CHUNK)
     scores, unsafe, border, errors = [], [], [], []
+    n_rmse = n_tasks if n_rmse is None else n_rmse
+    bar = tqdm(total=n_tasks + n_rmse, unit="campaign", disable=None if progress else True)
     for start in range(0, n_tasks, chunk):
         n = min(chunk, n_tasks - start)
         tasks = draw_tasks(preset, n, 1, 1, generator)
@@ -51,12 +56,14 @@ def evaluate(network, preset, n_tasks=2000, seed=1, n_test=200, n_rmse=None):
         border.append(((queried - 0.5).abs().amax(-1) > 0.48).double())
         if tasks.safe:
             unsafe.append((tasks.q(rollout.X) < 0)[rollout.queried].double())
-    n_rmse = n_tasks if n_rmse is None else n_rmse
+        bar.update(n)
     for start in range(0, n_rmse, chunk):
         n = min(chunk, n_rmse - start)
         tasks = draw_tasks(preset, n, 1, 1, generator, n_queries=preset.max_budget)
         x = torch.rand((n, n_test, preset.n_features), **draws)
         errors.append(_test_rmse(simulate(network, tasks), tasks, reachable(x, preset.lags)))
+        bar.update(n)
+    bar.close()
     scores = torch.cat(scores)
     return {
         "objective": scores.mean().item(),

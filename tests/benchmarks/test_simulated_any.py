@@ -1,5 +1,6 @@
 """Simulated campaigns of several queriers, and of the policy for any number of features."""
 
+import io
 import json
 
 import numpy as np
@@ -220,3 +221,12 @@ def test_file_of_a_policy(capsys):
 def test_wrong_flag(arguments, message, capsys):
     assert main(["evaluate", *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_a_bar_where_there_is_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    results = list(compare(1, n_tasks=1, n_queries=1, progress=True))
+    assert [result["method"] for result in results] == list(METHODS)
+    assert "4/4" in terminal.getvalue()

@@ -16,6 +16,7 @@ from sklearn_asal import (
     AmortizedQuerier,
     AmortizedSafeQuerier,
     GPSafeQuerier,
+    Grid,
     Integer,
     Log,
     RandomQuerier,
@@ -197,6 +198,51 @@ def test_scales_and_whole_numbers():
     assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "log")
     np.testing.assert_allclose(np.log10(ax.get_ylim()), [-3.15, 3.15])
     assert all(float(tick).is_integer() for tick in ax.get_xticks())
+
+
+def few_settings():
+    bounds = {"size": Grid([0.1, 0.2, 0.5]), "gear": Integer(1, 4), "dose": Log(1e-6, 1e-3)}
+    querier = AmortizedSafeQuerier(bounds=bounds)
+    X = [[0.1, 1, 1e-5], [0.2, 2, 1e-4], [0.5, 3, 1e-4]]
+    return querier.fit(X, [0.1, 0.3, 0.2], [1.0, 0.8, 0.7])
+
+
+def test_predictions_are_of_the_settings_that_there_are():
+    querier = few_settings()
+    display = CampaignDisplay.from_querier(querier, features=["size", "gear"])
+    (section,) = display.sections
+    assert [values.tolist() for values in section.values] == [[0.1, 0.2, 0.5], [1, 2, 3, 4]]
+    assert section.mean.shape == (4, 3)
+    expected = querier.assess([0.5, 2, querier.X_[-1, 2]]).y_mean
+    np.testing.assert_allclose(section.mean[1, 2], expected, rtol=1e-4)
+    # Each setting has a cell of its own, that ends halfway to the next one.
+    x, y = section.coordinates()
+    np.testing.assert_allclose(x, [0.05, 0.15, 0.15, 0.35, 0.35, 0.65])
+    np.testing.assert_allclose(y, [0.5, 1.5, 1.5, 2.5, 2.5, 3.5, 3.5, 4.5])
+    cells = section.cells(section.mean)
+    assert cells.shape == (8, 6)
+    np.testing.assert_array_equal(cells[::2, ::2], section.mean)
+    np.testing.assert_array_equal(cells[1::2, 1::2], section.mean)
+    assert display.ax_.get_xticks().tolist() == [0.1, 0.2, 0.5]
+    assert display.ax_.get_yticks().tolist() == [1, 2, 3, 4]
+
+
+def test_a_curve_over_settings_has_steps():
+    display = CampaignDisplay.from_querier(few_settings(), features=["size"])
+    (line,) = [line for line in display.axes_[0].lines if line.get_label() == "expected"]
+    x, y = line.get_data()
+    assert x.tolist() == display.sections[0].coordinates()[0].tolist()
+    assert (y[::2] == y[1::2]).all()
+
+
+def test_settings_beside_a_continuous_feature():
+    (section,) = CampaignDisplay.from_querier(few_settings(), features=[2, 0], n_grid=7).sections
+    dose, size = section.coordinates()
+    assert (len(dose), len(size)) == (7, 6)
+    assert section.cells(section.std).shape == (6, 7)
+    parallel = CampaignDisplay.from_querier(few_settings(), kind="parallel").ax_
+    ticks = [line for line in parallel.lines if line.get_marker() == "_"]
+    np.testing.assert_allclose(ticks[0].get_ydata(), [0, 0.25, 1])
 
 
 @pytest.mark.parametrize("kind", ["slices", "parallel"])

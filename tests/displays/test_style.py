@@ -1,12 +1,16 @@
 """What displays share."""
 
+import io
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
-from sklearn_asal.displays.style import CYCLE, between, check_units, named
+from sklearn_asal.displays.style import CYCLE, between, cell_edges, check_units, named, shown
 
 
 def test_matplotlib_is_imported_when_something_is_drawn():
@@ -46,3 +50,31 @@ def test_labels():
 def test_values_of_an_axis():
     np.testing.assert_allclose(between(1.0, 100.0, 3, True), [1, 10, 100])
     np.testing.assert_allclose(between(1.0, 3.0, 3, False), [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("speed", "speed"),
+        (r"$\sigma$ (V)", r"$\sigma$ (V)"),
+        ("cost $", r"cost \$"),
+        (r"$\nosuch{$ (<b>)", r"\$\nosuch{\$ (<b>)"),
+        ("a $x^$", r"a \$x^\$"),
+    ],
+)
+def test_dollar_signs_that_are_no_mathematics_are_shown(text, expected):
+    assert shown(text) == expected
+    figure = Figure()
+    figure.suptitle(shown(text))
+    figure.savefig(io.BytesIO())
+
+
+@given(
+    levels=st.lists(st.integers(1, 1000), min_size=2, max_size=8, unique=True).map(sorted),
+    log=st.booleans(),
+)
+def test_each_setting_is_in_its_cell(levels, log):
+    edges = cell_edges(np.array(levels), log)
+    assert len(edges) == len(levels) + 1
+    assert (edges[:-1] <= levels).all()
+    assert (edges[1:] >= levels).all()

@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -67,3 +69,15 @@ def test_rmse_against_scikit_learn():
         gp.fit(rollout.X[i].double().numpy(), rollout.Y[i].double().numpy())
         error = (gp.predict(x[i].double().numpy()) - tasks.f(x)[i].numpy())[safe[i]]
         assert result[i].item() == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-4)
+
+
+def test_a_bar_where_there_is_a_terminal(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    network = PRESET.network()
+    evaluate(network, PRESET, 10, n_rmse=5)
+    assert terminal.getvalue() == ""
+    evaluate(network, PRESET, 10, n_rmse=5, progress=True)
+    assert "15/15" in terminal.getvalue()
+    assert "campaign/s" in terminal.getvalue()
