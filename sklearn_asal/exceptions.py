@@ -1,5 +1,6 @@
 """Errors and warnings of the package."""
 
+import math
 import os
 import sys
 import warnings
@@ -43,9 +44,10 @@ class NoSafeCandidateError(ValueError):
         The least unsafe candidate. A querier raises this error with a point of
         the unit cube; :meth:`BaseQuerier.query` turns it into the user's units.
     probability : float
-        Its probability of being safe.
+        Its probability of being safe. NaN where no measurement is safe, so that nothing is
+        proposed at all; the candidate is the least unsafe measurement then.
     required : float
-        The probability asked for.
+        The probability asked for; NaN likewise.
     rule : str, optional
         What safe means.
     """
@@ -67,6 +69,12 @@ class NoSafeCandidateError(ValueError):
     def __str__(self) -> str:
         point = ", ".join(f"{value:.6g}" for value in self.candidate)
         rule = f" ({self.rule})" if self.rule else ""
+        if math.isnan(self.probability):
+            return (
+                f"no measurement is safe{rule}; the least unsafe one is x = ({point}). Measure "
+                "something safe to begin with, or check safety_threshold and safe_when. "
+                "on_no_safe='least_unsafe' proposes a point all the same."
+            )
         return (
             f"no candidate is safe with probability {self.required:.4g}{rule}. The least unsafe "
             f"one is x = ({point}), safe with probability {self.probability:.4g}. Measure more "

@@ -171,8 +171,8 @@ def _screened(data, name, missing=False):
         if isinstance(value, (str, bytes)):
             row = i // (raw.shape[1] if raw.ndim == 2 else 1)
             raise ValueError(
-                f"{name} holds text where numbers are needed: {value!r} in row {row}. Convert it "
-                "to a number, or leave the row out."
+                f"{name}: text where numbers are needed, {value!r} in row {row}. Convert it to a "
+                "number, or leave the row out."
             )
     n_missing = sum(map(is_missing, values))
     if n_missing:

@@ -9,7 +9,9 @@ POLICIES = "AmortizedSafeQuerier()", 'AmortizedSafeQuerier("2d")'
 
 def rows(output):
     """``{(task, chosen by): (safe share, RMSE, milliseconds)}`` of the printed table."""
-    found = re.findall(r"^(\S+) +(Amortized\S+|random).*? ([\d.]+) +([\d.]+) +([\d.]+)$", output, re.M)
+    found = re.findall(
+        r"^(\S+) +(Amortized\S+|random).*? ([\d.]+) +([\d.]+) +([\d.]+)$", output, re.M
+    )
     return {(task, by): tuple(map(float, figures)) for task, by, *figures in found}
 
 

@@ -537,10 +537,26 @@ ERRORS = {
         [*COLUMNS, "--bounds", "rpm=1:2", "load=1:60:log"],
         "load is on a logarithmic scale, but a value of it is 0",
     ),
+    "nothing safe": (
+        None,
+        ["m.csv", *FLAGS, "--limit", "temperature >= 850"],
+        "no measurement is safe (safe means temperature >= 850); the least unsafe one is x = (",
+    ),
+    "no limit is kept": (
+        None,
+        ["m.csv", *FLAGS, "--limit", "temperature <= 300", "torque >= 100"],
+        "Measure something safe to begin with, or check --limit.",
+    ),
+    "misspelt in a constraint": (
+        None,
+        ["m.csv", *FLAGS, "--constraint", "rpm + laod <= 4000"],
+        "'laod' is not one of the inputs. Did you mean load? State a sum",
+    ),
     "pool of what is measured": (
         None,
         ["m.csv", *FLAGS, "--pool", "m.csv"],
-        "all of these have been measured or proposed. Stop here, ask for fewer at once (--n) or "
+        "each of these has been measured or proposed, by this query as well. Stop here, ask for "
+        "fewer at once (--n) or "
         "name other candidates by --pool.",
     ),
     "policy": (None, ["m.csv", *FLAGS, "--policy", "9d"], "policy '9d' is neither"),
@@ -576,17 +592,9 @@ NOTES = {
         "are (900, 2100). The points are kept and used; proposals stay inside. If the file has "
         "other units, or queries may lie there, state other --bounds.",
     ),
-    "nothing safe": (
-        [*FLAGS, "--limit", "temperature <= 300.5"],
-        "none of the 6 observations is safe: safe means temperature <= 300.5. Check --limit;",
-    ),
     "not safe enough": (
-        [*FLAGS, "--limit", "temperature <= 300.5"],
-        "nothing that was looked at is safe enough (--gamma 0.02); the safest is proposed. ",
-    ),
-    "no limit is kept": (
-        [*FLAGS, "--limit", "temperature <= 300", "torque >= 100"],
-        "safe means temperature <= 300 and torque >= 100. Check --limit;",
+        [*FLAGS, "--limit", "temperature <= 512.5", "--gamma", "0.0001"],
+        "nothing that was looked at is safe enough (--gamma 0.0001); the safest is proposed. ",
     ),
     "two values": (
         [*COLUMNS, "--bounds", "rpm=900:4000", "load=0,60"],

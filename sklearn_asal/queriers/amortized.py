@@ -21,6 +21,7 @@ from .._typing import (
     StrPath,
     Thresholds,
 )
+from ..acquisition import argbest
 from ..exceptions import (
     DataScaleWarning,
     NoSafeCandidateError,
@@ -226,6 +227,11 @@ class _PolicyQuerier(ReportingQuerier):
     def _models(self, history):
         return self._by_models()._models(history)
 
+    @property
+    def _raises(self):
+        """Whether it is an error that nothing is safe enough."""
+        return getattr(self, "on_no_safe", None) == "raise"
+
     def _believed(self, history):
         return self._models(history)
 
@@ -244,7 +250,7 @@ class _PolicyQuerier(ReportingQuerier):
         if policy.infers:
             models = self._by_models()
             chosen, point, p_safe = models._choose(history, candidates, rng)
-            if p_safe is not None and self._raises(history):
+            if p_safe is not None and self._raises:
                 raise NoSafeCandidateError(point, p_safe, models._required())
             self._warn_of_risk(p_safe)
             return chosen
@@ -508,9 +514,9 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
         from the beginning; None means never.
     on_no_safe : {"least_unsafe", "raise"}, default=None
         What to do when nothing that was looked at is safe enough: propose the least unsafe, with
-        a warning, or raise :class:`NoSafeCandidateError`. None means "raise" as long as no
-        measurement was safe, and then "least_unsafe". A policy by name without a pool knows
-        no probabilities, but its guard does.
+        a warning, or raise :class:`NoSafeCandidateError`. A policy by name without a pool knows
+        no probabilities, but its guard does. None means "least_unsafe", but each query raises as
+        long as no measurement is safe, for then a limit may have been stated wrong.
     constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None
         Of :mod:`scipy.optimize`, on the inputs in the user's units. Proposals satisfy all of
         them; rows of a pool up to rounding.
@@ -639,6 +645,13 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
             if gamma != gamma:
                 raise ValueError("gamma must be above 0 and at most 1, got nan.")
 
+    def _check_start(self, history):
+        if self.on_no_safe is None:
+            margin = history.observed.worst_margin
+            if margin.max() < 0:
+                best = history.observed.X[argbest(margin, history.observed.X)]
+                raise NoSafeCandidateError(best, np.nan, np.nan)
+
     def _margin_models(self, history):
         return self._by_models()._limits(history)
 
@@ -686,7 +699,7 @@ class AmortizedSafeQuerier(GuardedMixin, SafeQuerierMixin, _PolicyQuerier):
             candidates, point, history, policy, self.n_candidates, self._tolerated
         )
         if p_safe is not None:
-            if self._raises(history):
+            if self._raises:
                 raise NoSafeCandidateError(candidates.points[row], p_safe, 1.0 - self._tolerated)
             self._warn_of_row(candidates)
         return row

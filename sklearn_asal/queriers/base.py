@@ -207,6 +207,9 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
     def _check_setup(self, n_features, budget=None):
         """Raise if this querier cannot work with that many features, warn of a budget not in it."""
 
+    def _check_start(self, history):
+        """Raise where nothing may be proposed from these observations; for subclasses."""
+
     def _prepare(self, history):
         """Work out ahead, after new observations, what the next query needs; for subclasses."""
 
@@ -602,6 +605,7 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
         seeded = self._draws or offer is not None or self.random_state is not None
         seed = self._seed(data[0]) if seeded else None
         try:
+            self._check_start(history)
             points, rows, actions = self._sequence(
                 history, candidates, left, seed, n_queries, offer
             )
@@ -638,8 +642,9 @@ class BaseQuerier(Asking, Logged, TakingBack, TablesOut, ProgressMixin, BaseEsti
             return told, told.data
         if y is None:
             raise ValueError(
-                f"y is missing: data passed to {call} are X and y, and z where there is a limit. "
-                "All else is given by name, such as n_queries=3."
+                f"requires y to be passed, but the target y is None: data passed to {call} are X "
+                "and y, and z where there is a limit. All else is given by name, such as "
+                "n_queries=3."
             )
         if z is None and self._has_limits and getattr(self, "_has_z", False):
             raise ValueError(

@@ -94,12 +94,6 @@ class GuardedMixin:
         """Whether queries are guarded."""
         return self._guards_by_default if self.guard is None else self.guard is not False
 
-    def _raises(self, history):
-        """Whether it is an error that nothing is safe enough."""
-        if self.on_no_safe is None:
-            return not (history.observed.worst_margin >= 0).any()
-        return self.on_no_safe == "raise"
-
     @property
     def _guards_by_default(self):
         """Whether queries are guarded where that is not stated."""
@@ -141,7 +135,7 @@ class GuardedMixin:
                 chosen, action = guard.pull_back(chosen, history, limits)
             else:
                 chosen, action = guard.choose_row(int(chosen), history, candidates, limits)
-        if not action.is_safe_enough and self._raises(history):
+        if not action.is_safe_enough and self.on_no_safe == "raise":
             point = chosen if candidates is None else candidates.points[chosen]
             sure = stdtr(limits[action.limit].dof_, [action.reached, action.required]).tolist()
             raise NoSafeCandidateError(point, *sure)

@@ -133,7 +133,8 @@ class SafeQuerierMixin:
                 f"none of the {len(z)} observations is safe: {self._rule_for(z)}. Check "
                 "safety_threshold and safe_when; exploration has to start from something safe.",
             )
-        found.update(self._of_sensors(data[0], z))
+        else:
+            found.update(self._of_sensors(data[0], z))
         if z.dtype != np.float64:
             found["z"] = (
                 SafetyWarning,

@@ -227,7 +227,8 @@ def constraint_of(text, inputs):
         ]
         raise ValueError(
             f"--constraint {text!r} is not understood.{''.join(unknown[:1])} State a sum of inputs "
-            f'with factors, <=, >= or =, and a number: --constraint "0.5*{inputs[0]} + {inputs[-1]} <= 100".'
+            "with factors, <=, >= or =, and a number: "
+            f'--constraint "0.5*{inputs[0]} + {inputs[-1]} <= 100".'
         )
     low = -math.inf if found[2] in _BELOW else value
     return LinearConstraint([weights], low, math.inf if found[2] in _ABOVE else value)

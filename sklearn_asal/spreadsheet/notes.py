@@ -16,6 +16,9 @@ _WORDS = (
     (r"the units of X\b", "the units of the file"),
     (r"set bounds\.", "state other --bounds."),
     (r", which is safe with a probability of [-+.\de]+\d", ""),  # as the table says
+    (r"safety_threshold and safe_when \(and z_scale, of a policy by name\)", "--limit"),
+    (r", by a larger gamma or on_no_safe='least_unsafe'", " by a larger --gamma"),
+    (r" on_no_safe='least_unsafe' proposes a point all the same\.", ""),
     (r"safety_threshold and safe_when", "--limit"),
     (r"safety_threshold and bounds", "--limit and --bounds"),
     (r"set safety_threshold between", "state a --limit between"),

@@ -199,8 +199,9 @@ extreme = st.floats(allow_nan=False, allow_infinity=False, width=64)
     scaling=st.sampled_from(["auto", 1.0, 1e-300, 1e300]),
 )
 def test_extreme_data_give_warnings_and_a_point(X, y, z, scaling):
+    scales = {"y_loc": "auto", "y_scale": scaling, "z_scale": scaling}
     querier = AmortizedSafeQuerier(
-        policy_file(True), y_loc="auto", y_scale=scaling, z_scale=scaling, bounds=(-3, -1)
+        policy_file(True), bounds=(-3, -1), on_no_safe="least_unsafe", **scales
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -508,8 +509,8 @@ def test_a_pool_without_safe_rows_is_warned_of():
     """The safest of those that were looked at is taken."""
     X, y, z = known(12)
     z, rng = z - 1.5, np.random.default_rng(0)
-    querier = bare(policy_file(True), safety_threshold=-10.0).fit(X, y, z)
-    querier.set_params(safety_threshold=0.0)
+    querier = bare(policy_file(True), safety_threshold=-10.0, on_no_safe="least_unsafe")
+    querier.fit(X, y, z).set_params(safety_threshold=0.0)
     pool = rng.random((60, 2))
     with pytest.warns(
         SafetyWarning, match=r"probability of 0.95 \(gamma=0.05\); the safest"
@@ -538,7 +539,7 @@ def test_a_pool_without_safe_rows_may_be_an_error():
         querier.query(fixed={0: 0.99})
 
 
-@pytest.mark.parametrize("value", ["ignore", None, True])
+@pytest.mark.parametrize("value", ["ignore", False, True])
 def test_what_to_do_where_nothing_is_safe(value):
     message = f"on_no_safe must be 'raise' or 'least_unsafe', got {value!r}"
     with pytest.raises(ValueError, match=message):
@@ -746,7 +747,8 @@ def test_nothing_remembered_is_stale(actions, seed):
         X[::3] = pool[rng.integers(60, size=len(X[::3]))]
         return X, y, z + 0.5
 
-    querier = AmortizedSafeQuerier(policies["a"], bounds=[[0, 1], [0, 1]], budget=50)
+    params = {"bounds": [[0, 1], [0, 1]], "budget": 50, "on_no_safe": "least_unsafe"}
+    querier = AmortizedSafeQuerier(policies["a"], **params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         querier.fit(*measured(3))

@@ -181,11 +181,11 @@ def test_constants(kind):
     inputs = start(12, 2)[0]
     for n in (1, 2, 3, 12):
         for value in (0.0, 7.0, 0.1 + 0.2, -1e9):
-            constant = np.full(n, value)
-            expected = kind().query(inputs[:n], constant, np.ones(n))
+            constant, margin = np.full(n, value), 1.0 + np.arange(n) % 2
+            expected = kind().query(inputs[:n], constant, margin)
             assert ((expected >= 0) & (expected <= 1)).all()
             rounded = constant + np.spacing(value) * (np.arange(n) % 3)
-            found = kind().query(inputs[:n], rounded, np.ones(n))
+            found = kind().query(inputs[:n], rounded, margin)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
@@ -296,7 +296,7 @@ def test_several_limits():
     """A limit far away changes nothing, one that is near is kept as well."""
     X, y, z = start(25, 2)
     querier = AmortizedSafeQuerier(safety_threshold=[0, 0])
-    far = 1e6 + 0 * z
+    far = 1e6 + np.arange(len(z)) % 2
     one = AmortizedSafeQuerier().query(X, y, z)
     np.testing.assert_array_equal(querier.query(X, y, np.column_stack([z, far])), one)
     np.testing.assert_array_equal(querier.query(X, y, np.column_stack([far, z])), one)
@@ -333,7 +333,7 @@ def test_the_least_probability_of_being_safe(gamma):
 def test_where_nothing_is_safe_the_safest_is_proposed():
     z = Z - 1.1
     assert z.max() < 0
-    querier = AmortizedSafeQuerier(safety_threshold=-2.0).fit(X, Y, z)
+    querier = AmortizedSafeQuerier(safety_threshold=-2.0, on_no_safe="least_unsafe").fit(X, Y, z)
     querier.set_params(safety_threshold=0.0)
     message = r"nothing that was looked at is safe enough \(gamma=0\.02\); the safest is proposed"
     with pytest.warns(SafetyWarning, match=message) as record:
@@ -359,7 +359,7 @@ def test_where_nothing_is_safe_an_error_may_be_raised():
     bounds = [(-2.0, 3.0), (10.0, 30.0)]
     raw = [-2, 10] + np.array([5, 20]) * X
     params = {"bounds": bounds, "safety_threshold": 300.0, "safe_when": "below"}
-    querier = AmortizedSafeQuerier(**params)
+    querier = AmortizedSafeQuerier(on_no_safe="least_unsafe", **params)
     for options in ({}, {"pool": [-2, 10] + np.array([5, 20]) * POOL}, {"fixed": {0: 1.0}}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SafetyWarning)
@@ -374,6 +374,14 @@ def test_where_nothing_is_safe_an_error_may_be_raised():
         np.testing.assert_allclose([error.value.candidate], expected, atol=1e-9)
         assert error.value.probability == pytest.approx(report.p_safe[0], abs=1e-4)
         assert error.value.required == pytest.approx(1 - 6 * 0.02)
+    # By default nothing at all is proposed.
+    with (
+        pytest.warns(SafetyWarning, match="none of the 5 observations"),
+        pytest.raises(NoSafeCandidateError, match=r"no measurement is safe \(safe means") as error,
+    ):
+        AmortizedSafeQuerier(**params).query(raw, Y, 300 - z)
+    np.testing.assert_allclose(error.value.candidate, raw[z.argmax()])
+    assert np.isnan([error.value.probability, error.value.required]).all()
     # Nothing changes where something is safe.
     first = AmortizedSafeQuerier().fit(X, Y, Z)
     second = AmortizedSafeQuerier(on_no_safe="raise").fit(X, Y, Z)
@@ -562,7 +570,7 @@ def test_many_tables(kind):
 
 @pytest.mark.filterwarnings("always:nothing that was looked at is safe")
 def test_many_warn_as_a_query_does():
-    querier = AmortizedSafeQuerier()
+    querier = AmortizedSafeQuerier(on_no_safe="least_unsafe")
     with pytest.warns(SafetyWarning, match="none of the 10 observations is safe") as record:
         querier.propose_many([(X, Y, -Z), (X, Y, -Z)])
     told = [w for w in record if "observations is safe" in str(w.message)]

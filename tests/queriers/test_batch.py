@@ -42,8 +42,9 @@ def histories(lengths, seed=0):
 )
 def test_many_equals_a_loop(lengths, budget, stated, auto, safe):
     kind = AmortizedSafeQuerier if safe else AmortizedQuerier
-    scales = {"y_loc": "auto", "y_scale": "auto"} if auto else {"y_loc": 0.2}
-    querier = kind(policy_file(safe), bounds=[(-1, 2), (0, 1)], budget=stated, **scales)
+    params = {"y_loc": "auto", "y_scale": "auto"} if auto else {"y_loc": 0.2}
+    params |= {"on_no_safe": "least_unsafe"} if safe else {}
+    querier = kind(policy_file(safe), bounds=[(-1, 2), (0, 1)], budget=stated, **params)
     campaigns = histories(lengths)
     budgets = list(range(1, len(lengths) + 1)) if budget == "each" else budget
     each = budgets if budget == "each" else [budget] * len(lengths)
@@ -52,6 +53,17 @@ def test_many_equals_a_loop(lengths, budget, stated, auto, safe):
         loop = [querier.query(*part, budget=b) for part, b in zip(campaigns, each, strict=True)]
         many = querier.propose_many(campaigns, budgets)
     np.testing.assert_allclose(many, np.vstack(loop), rtol=0, atol=1e-5)
+
+
+def test_many_raises_as_query_does():
+    querier = AmortizedSafeQuerier(policy_file(True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with pytest.raises(NoSafeCandidateError) as expected:
+            querier.query(X, Y, -Z)
+        with pytest.raises(NoSafeCandidateError) as found:
+            querier.propose_many([(X, Y, Z), (X, Y, -Z)])
+    np.testing.assert_allclose(found.value.candidate, expected.value.candidate, atol=1e-5)
 
 
 def test_many_takes_what_query_takes():
@@ -100,7 +112,7 @@ def test_many_needs_a_sequence():
 
 
 def test_many_warns_as_query_does():
-    querier = AmortizedSafeQuerier(policy_file(True))
+    querier = AmortizedSafeQuerier(policy_file(True), on_no_safe="least_unsafe")
     with pytest.warns(DataScaleWarning, match="y_scale") as record:
         querier.propose_many([(X, Y, Z), (X, 300 * Y, Z)])
     assert record[0].filename == __file__

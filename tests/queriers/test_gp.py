@@ -642,7 +642,7 @@ def test_every_row_of_a_pool_is_found(safe):
     Querier = GPSafeQuerier if safe else GPQuerier
     pool = CandidatePool(np.repeat(0.4 + 0.2 * rng.random((6, 2)), 2, axis=0))
     querier = Querier("ensemble", acquisition="variance_reduction", budget=60)
-    querier.fit([[0.5, 0.5]], [0.0], [1.0])
+    querier.fit([[0.5, 0.5]], [0.0], [1.5])
     assert sorted(found_by_threes(querier, pool, 4)) == list(range(12))
 
 

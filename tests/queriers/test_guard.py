@@ -230,10 +230,13 @@ def test_guarded_models_raise_by_default():
 def test_where_nothing_measured_is_safe_a_proposal_stays():
     X, y, z = known(12)
     with pytest.warns(SafetyWarning, match="none of the 12 observations is safe"):
-        expected = guarded(guard=False).query(X, y, -z)
+        expected = guarded(guard=False, on_no_safe="least_unsafe").query(X, y, -z)
+    with pytest.warns(SafetyWarning), pytest.raises(NoSafeCandidateError):
+        guarded().query(X, y, -z)
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter("always")
-        point, report = guarded().query(X, y, -z, return_report=True)
+        bold = guarded(on_no_safe="least_unsafe")
+        point, report = bold.query(X, y, -z, return_report=True)
     assert any("the guard found no point" in str(w.message) for w in record)
     np.testing.assert_array_equal(point, expected)
     assert "nothing measured is safe" in report.guard[0].reason

@@ -239,8 +239,9 @@ def test_a_used_up_pool_ends_the_campaign():
 
 def test_nothing_is_safe():
     X, y, _ = known(8)
+    querier = AmortizedSafeQuerier(bounds=BOUNDS, repeat_every=9, on_no_safe="least_unsafe")
     with pytest.warns(UserWarning, match="none of the 8 observations is safe"):
-        querier = AmortizedSafeQuerier(bounds=BOUNDS, repeat_every=9).fit(X, y, np.full(8, -1.0))
+        querier.fit(X, y, np.full(8, -1.0))
     progress = querier.progress(n_more=2)
     assert np.isfinite(progress.rmse)
     assert progress.likely_safe < 0.5

@@ -657,7 +657,8 @@ def test_a_policy_keeps_near_to_its_proposal():
 def test_a_policy_s_proposal_is_replaced_by_a_point():
     """There is no pool to speak of."""
     X, y, z = campaign(0, n=12)
-    querier = AmortizedSafeQuerier(policy_file(True), bounds=BOUNDS, constraints=SHARES)
+    params = {"bounds": BOUNDS, "constraints": SHARES, "on_no_safe": "least_unsafe"}
+    querier = AmortizedSafeQuerier(policy_file(True), **params)
     with pytest.warns(UserWarning, match="no point near to a proposal is safe .* many points"):
         querier.query(X, y, z - 3)
 
