@@ -86,7 +86,8 @@ def methods(policy, safe, n_features, guard=None):
 
 def _querier(policy, safe, guard, **params):
     if safe:
-        return AmortizedSafeQuerier(policy, guard=guard, **params)
+        # Whatever is drawn as data.
+        return AmortizedSafeQuerier(policy, guard=guard, on_no_safe="least_unsafe", **params)
     return AmortizedQuerier(policy, **params)
 
 

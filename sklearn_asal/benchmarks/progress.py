@@ -91,7 +91,9 @@ class Campaign:
     """One campaign of policy ``any`` on a system; see :meth:`System.begin`."""
 
     def __init__(self, system, drift, n, params):
-        kind = AmortizedSafeQuerier if system.tasks.safe else AmortizedQuerier
+        kind = AmortizedQuerier
+        if system.tasks.safe:
+            kind, params = AmortizedSafeQuerier, {"on_no_safe": "least_unsafe", **params}
         X = system.tasks.X[system.i].double().numpy()
         self.system, self._slope, self._n_measured = system, drift / (len(X) + n - 1), 0
         self.querier = kind(random_state=system.i, **params).fit(*self._measured(X))
