@@ -272,13 +272,16 @@ def _add_info(commands):
 def _info(arguments):
     from . import __version__
     from .policies.checkpoint import read_header
-    from .policies.registry import ANY, locate, locate_any, shipped
+    from .policies.registry import ANY, PFN, locate, locate_any, locate_pfn, shipped
 
     if arguments.policy is not None:
-        path = locate_any(arguments.policy)
+        is_pfn = arguments.policy == PFN
+        path = locate_pfn(PFN) if is_pfn else locate_any(arguments.policy)
         header = read_header(path)
         if header["n_features"] is None:
             header |= {"n_features": "any", "safe": "with and without a limit", "max_budget": "any"}
+            if header["architecture"]["kind"] == "pfn":
+                header["n_features"] = f"1 to {header['architecture']['most_features']}"
         print(f"file: {path}", *_facts(header), sep="\n")
         return
     print(f"sklearn-asal {__version__}")
@@ -303,6 +306,12 @@ def _info(arguments):
                 f"{header.get('n_init')} initial points, up to {header['max_budget']} queries; "
                 f"{header.get('steps_done')} steps, {objective} {validation:.3f} in its validation"
             )
+    header = read_header(locate_pfn(PFN))
+    print(
+        f"{PFN}: no policy but the surrogate GPQuerier(surrogate={PFN!r}), up to "
+        f"{header['architecture']['most_features']} features; {header['steps_done']} steps, log "
+        f"density {header['validation']['objective']:.3f} in its validation"
+    )
 
 
 def _facts(header, indent=""):

@@ -119,6 +119,30 @@ def entropy(std: ArrayLike) -> FloatArray:
     return 0.5 * np.log(2 * np.pi * np.e) + np.log(std)
 
 
+def predicted_entropy(model: Surrogate, X: FloatArray) -> FloatArray:
+    """Entropy of what a surrogate predicts.
+
+    Parameters
+    ----------
+    model : surrogate
+        Fitted. Without a method ``entropy`` of its own its predictions count as Gaussian.
+    X : ndarray of shape (n, n_features)
+
+    Returns
+    -------
+    entropy : ndarray of shape (n,)
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        See :func:`predicted`.
+    """
+    if hasattr(model, "entropy"):
+        return model.entropy(X)
+    return entropy(predicted(model, X)[1])
+
+
 def min_unsafe(std: ArrayLike, p_safe: ArrayLike, gamma: float) -> FloatArray:
     """Information and safety in one score (eq-acq_minunsafe).
 

@@ -148,6 +148,9 @@ QUERIERS = {
             **params,
         }
     ),
+    "GPSafeQuerier, pfn": lambda **params: GPSafeQuerier(
+        **{"surrogate": "pfn", "n_candidates": 100, "on_no_safe": "least_unsafe", **params}
+    ),
     "RandomQuerier": RandomQuerier,
     "FarthestQuerier": FarthestQuerier,
 }

@@ -28,7 +28,12 @@ class Method:
     label : str
         What tables and figures call it; the paper's name where it has one.
     extra : str
-        The extra that it needs, such as "botorch". Such methods are part of no suite.
+        The extra whose adapter it comes from, such as "botorch". Such methods are part of no suite.
+    package : str
+        The extra that its surrogate needs, such as "tabpfn". Without it its cells fail, and reports
+        say why.
+    in_suite : bool
+        Whether a suite has it, if it has no extra.
     base, name : str
         Its name in ``METHODS``, and with the parameters that are stated, the same for all
         spellings.
@@ -41,9 +46,19 @@ class Method:
     safe: bool = False
     label: str = ""
     extra: str = ""
+    package: str = ""
+    in_suite: bool = True
     base: str = ""
     name: str = ""
     stated: dict = field(default_factory=dict)
+
+
+def _amortized(surrogate, safe, label, **options):
+    """A pretrained model with the paper's acquisition, compared at as many points."""
+    params = {"surrogate": surrogate, "acquisition": "entropy", "n_candidates": 5000}
+    label = f"{'Safe ' * safe}{label} AL"
+    querier = "GPSafeQuerier" if safe else "GPQuerier"
+    return Method(querier, params, safe, label, in_suite=False, **options)
 
 
 #: What each name stands for.
@@ -59,6 +74,9 @@ METHODS = {
     "safe-gp": Method("GPSafeQuerier", {"surrogate": "exact"}, True, "Safe GP AL"),
     "safe-svgp": Method("GPSafeQuerier", {"surrogate": "sparse"}, True, "Safe SVGP AL"),
     "safe-mgp": Method("GPSafeQuerier", {"surrogate": "mixture"}, True, "Safe MGP AL"),
+    "safe-agp": _amortized("amortized", True, "AGP"),
+    "safe-pfn": _amortized("pfn", True, "PFN"),
+    "safe-tabpfn": _amortized("tabpfn", True, "TabPFN", package="tabpfn"),
     "min-unsafe": Method("GPSafeQuerier", {"acquisition": "min_unsafe"}, True, "MinUnsafe GP AL"),
     "safe-random": Method("GPSafeQuerier", {"acquisition": "random"}, True, "Safe Random"),
     "aal": Method("AmortizedQuerier", {}, False, "AAL"),
@@ -72,6 +90,9 @@ METHODS = {
     "gp": Method("GPQuerier", {"surrogate": "exact"}, False, "GP AL"),
     "svgp": Method("GPQuerier", {"surrogate": "sparse"}, False, "SVGP AL"),
     "mgp": Method("GPQuerier", {"surrogate": "mixture"}, False, "MGP AL"),
+    "agp": _amortized("amortized", False, "AGP"),
+    "pfn": _amortized("pfn", False, "PFN"),
+    "tabpfn": _amortized("tabpfn", False, "TabPFN", package="tabpfn"),
     "random": Method("RandomQuerier", {}, False, "Random"),
     "botorch": Method("BoTorchQuerier", {}, False, "BoTorch, qNIPV", "botorch"),
     "skactiveml-greedy": Method("greedy_sampling", {}, False, "scikit-activeml, GSi", "skactiveml"),
@@ -92,7 +113,7 @@ SUITES = {
     suite: tuple(
         name
         for name, method in METHODS.items()
-        if method.safe == (suite == "safe") and not method.extra
+        if method.safe == (suite == "safe") and not method.extra and method.in_suite
     )
     for suite in ("al", "safe")
 }

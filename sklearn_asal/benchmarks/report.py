@@ -5,7 +5,7 @@ import html
 import io
 
 from .results import Results
-from .summary import markdown, summarise, tables
+from .summary import markdown, summarise, tables, unfinished
 
 _NOTES = (
     "RMSE on the test set after the last query: mean ± standard error over seeds.",
@@ -17,6 +17,9 @@ _NOTES = (
     "RMSE added by the guard: beside the same method with guard=False, seed by seed.",
     "Forced: queries, over all seeds, at which no candidate was safe enough for the method, so "
     "that its least unsafe one was measured.",
+    "Of a method without a result on a task the row is empty, with the reason beneath the table.",
+    "Of AGP, PFN and TabPFN AL the paper's RMSE is, as its appendix reads, that of their own "
+    "predictions; ours is that of a Gaussian process, as of all methods.",
     "Time: median over all queries and seeds, measuring not included.",
     "The paper gives its safe results as figures only, and of ASAL that its safe share exceeds "
     "0.95 on every task.",
@@ -57,11 +60,16 @@ def report(folder):
     page = ["<h1>Benchmark</h1>", _html_list(notes)]
     figures = results.folder / "figures"
     figures.mkdir(exist_ok=True)
-    for task, (header, rows) in tables(summarise(results)).items():
+    without = unfinished(results)
+    for task, (header, rows) in tables(summarise(results), without).items():
         picture = _picture(results, task)
         (figures / f"{task}.png").write_bytes(picture)
-        text += [f"\n## {task}\n", markdown(header, rows), f"\n![{task}](figures/{task}.png)"]
-        page += [f"<h2>{html.escape(task)}</h2>", _html_table(header, rows), _html_image(picture)]
+        reasons = [why for (where, _), why in without.items() if where == task]
+        footnotes = [f"[{number}] {why}" for number, why in enumerate(reasons, 1)]
+        text += [f"\n## {task}\n", markdown(header, rows), *("\n" + note for note in footnotes)]
+        text.append(f"\n![{task}](figures/{task}.png)")
+        page += [f"<h2>{html.escape(task)}</h2>", _html_table(header, rows)]
+        page += [*(f"<p>{html.escape(note)}</p>" for note in footnotes), _html_image(picture)]
     if results.failures:
         header = ["task", "method", "seed", "error"]
         rows = [[*map(str, cell), why] for cell, why in sorted(results.failures.items())]

@@ -11,17 +11,23 @@ from .tasks import N_QUERIES, TASKS
 # Test errors (mean, standard error) after T queries: labels table-result_al,
 # tableS-result_al_varied_T and, for airfoil, tableS-result_al_varied_policy_size.
 _RMSE = {
-    ("sinus", 20): "aal 0.14 0.004 gp 0.13 0.009 svgp 0.12 0.004 mgp 0.12 0.007 random 0.33 0.055",
+    ("sinus", 20): "aal 0.14 0.004 gp 0.13 0.009 svgp 0.12 0.004 mgp 0.12 0.007 random 0.33 0.055 "
+    "pfn 0.85 0.088 tabpfn 1.04 0.033 agp 0.14 0.007",
     ("airline", 20): "aal 0.41 0.022 gp 0.43 0.038 svgp 0.42 0.012 mgp 0.39 0.020 "
-    "random 0.41 0.023",
-    ("branin", 30): "aal 0.21 0.020 gp 0.19 0.011 svgp 0.34 0.003 mgp 0.17 0.006 random 0.28 0.052",
-    ("lgbb", 30): "aal 0.17 0.013 gp 0.17 0.010 svgp 0.17 0.005 mgp 0.15 0.008 random 0.21 0.050",
+    "random 0.41 0.023 pfn 0.44 0.041 tabpfn 0.43 0.023 agp 0.48 0.020",
+    ("branin", 30): "aal 0.21 0.020 gp 0.19 0.011 svgp 0.34 0.003 mgp 0.17 0.006 random 0.28 0.052 "
+    "pfn 0.38 0.019 tabpfn 0.22 0.008 agp 0.23 0.025",
+    ("lgbb", 30): "aal 0.17 0.013 gp 0.17 0.010 svgp 0.17 0.005 mgp 0.15 0.008 random 0.21 0.050 "
+    "pfn 0.19 0.008 tabpfn 0.16 0.010 agp 0.22 0.006",
     ("airfoil", 40): "aal 0.62 0.012 gp 0.62 0.021 random 0.79 0.047",
-    ("sinus", 10): "aal 0.64 0.056 gp 0.54 0.046 svgp 0.52 0.013 mgp 0.22 0.040 random 0.51 0.070",
+    ("sinus", 10): "aal 0.64 0.056 gp 0.54 0.046 svgp 0.52 0.013 mgp 0.22 0.040 random 0.51 0.070 "
+    "pfn 1.16 0.037 tabpfn 1.19 0.026 agp 0.28 0.016",
     ("airline", 10): "aal 0.50 0.032 gp 0.46 0.033 svgp 0.50 0.060 mgp 0.47 0.024 "
-    "random 0.53 0.088",
-    ("branin", 20): "aal 0.33 0.008 gp 0.36 0.014 svgp 0.38 0.024 mgp 0.30 0.023 random 0.45 0.068",
-    ("lgbb", 20): "aal 0.23 0.005 gp 0.18 0.014 svgp 0.20 0.013 mgp 0.19 0.015 random 0.20 0.009",
+    "random 0.53 0.088 pfn 0.52 0.053 tabpfn 0.44 0.025 agp 0.53 0.028",
+    ("branin", 20): "aal 0.33 0.008 gp 0.36 0.014 svgp 0.38 0.024 mgp 0.30 0.023 random 0.45 0.068 "
+    "pfn 0.43 0.036 tabpfn 0.34 0.028 agp 0.35 0.031",
+    ("lgbb", 20): "aal 0.23 0.005 gp 0.18 0.014 svgp 0.20 0.013 mgp 0.19 0.015 random 0.20 0.009 "
+    "pfn 0.20 0.003 tabpfn 0.21 0.012 agp 0.23 0.010",
 }
 
 
@@ -257,12 +263,38 @@ def _means(campaigns, column):
     return np.array(rows).reshape(-1, 3)
 
 
-def tables(lines):
+def unfinished(results):
+    """Methods without a finished seed, and why.
+
+    Parameters
+    ----------
+    results : Results
+
+    Returns
+    -------
+    reasons : dict of (str, str) to str
+        By task and method, in their order; the error of the first seed.
+    """
+    finished = {(task, method) for task, method, _ in results.records}
+    reasons = {}
+    for (task, method, _), why in sorted(results.failures.items()):
+        if (task, method) not in finished:
+            reasons.setdefault((task, method), " ".join(why.split()))
+    tasks, methods = list(TASKS), list(METHODS)
+    order = sorted(reasons, key=lambda c: (_place(tasks, c[0]), _place(methods, base_of(c[1]))))
+    return {cell: reasons[cell] for cell in order}
+
+
+def tables(lines, without=()):
     """The lines as text, one table a task.
 
     Parameters
     ----------
     lines : list of Line
+    without : iterable of (str, str)
+        Tasks and methods that have no result, from :func:`unfinished`. Their cells are empty, and
+        a number refers to the reason; the first of a task has number one. Tasks that have no line
+        at all are left out.
 
     Returns
     -------
@@ -306,6 +338,13 @@ def tables(lines):
             row.append(_or_blank(line.rmse_change, "+"))
         row.append(_three_digits(line.milliseconds))
         made.setdefault(line.task, (header, []))[1].append(row)
+    numbers = dict.fromkeys(made, 0)
+    for task, method in without:
+        if task in made:
+            header, rows = made[task]
+            numbers[task] += 1
+            label = f"{label_of(method)} [{numbers[task]}]"
+            rows.append([label, "0", *[""] * (len(header) - 2)])
     return made
 
 

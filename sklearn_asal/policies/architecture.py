@@ -6,7 +6,7 @@ from scipy.stats import qmc
 
 #: What an architecture can choose from.
 CHOICES = {
-    "kind": ("reader", "transformer", "inference"),
+    "kind": ("reader", "transformer", "inference", "pfn"),
     "pooling": ("sqrt", "sum"),
     "output": ("clip", "tanh"),
 }
@@ -35,8 +35,8 @@ def complete(architecture):
     TypeError, ValueError
         An unknown argument, or a value that makes no network.
     """
-    if architecture.get("kind") == "inference":
-        return _complete_inference(**architecture)
+    if architecture.get("kind") in _COMPLETE:
+        return _COMPLETE[architecture["kind"]](**architecture)
     full = _complete(**architecture)
     for key, known in CHOICES.items():
         if full[key] not in known:
@@ -109,12 +109,30 @@ def _complete(
 
 def _complete_inference(kind, own, shared, width=112, layers=3, components=6, max_budget=None):
     sizes = {"own": own, "shared": shared, "width": width, "layers": layers}
-    sizes["components"] = components
+    return _of_sizes(kind, components=components, **sizes)
+
+
+def _complete_pfn(
+    kind, most_features=8, bars=100, width=128, hidden=256, heads=8, layers=2, max_budget=None
+):
+    sizes = {"most_features": most_features, "bars": bars, "width": width, "hidden": hidden}
+    full = _of_sizes(kind, heads=heads, layers=layers, **sizes)
+    if bars < 3:
+        raise ValueError(f"bars must be at least 3, got {bars}")
+    if width % heads:
+        raise ValueError(f"{heads} heads do not divide a width of {width}")
+    return full
+
+
+def _of_sizes(kind, **sizes):
     for name, size in sizes.items():
         if not (isinstance(size, int) and size > 0):
             raise ValueError(f"{name} must be a positive integer, got {size!r}")
     # There is no plan for a number of queries.
     return {"kind": kind, **sizes, "max_budget": None}
+
+
+_COMPLETE = {"inference": _complete_inference, "pfn": _complete_pfn}
 
 
 def sobol_anchors(n_features):
@@ -173,6 +191,10 @@ def check_weights(architecture, weights):
 
     if architecture["kind"] == "inference":
         expected |= {name: (architecture[name.split("_")[0]],) for name in _BUFFERS}
+    if architecture["kind"] == "pfn":
+        expected |= {"borders": (architecture["bars"] - 1,), "tails": (2,)}
+        rates = [f"layers.{layer}.log_rate" for layer in range(architecture["layers"])]
+        expected |= dict.fromkeys(rates, (architecture["heads"],))
     _WEIGHTS[architecture["kind"]](architecture, linear)
     if architecture.get("lead"):
         expected["lead"] = (architecture["n_features"],)
@@ -241,6 +263,32 @@ def _inference(architecture, linear):
     linear("shared_out", 3 * components, width)
 
 
-_WEIGHTS = {"transformer": _transformer, "reader": _reader, "inference": _inference}
+def _pfn(architecture, linear):
+    width, hidden = architecture["width"], architecture["hidden"]
+    inputs = {"embed": architecture["most_features"], "value": 1}
+    for name, size in inputs.items():
+        linear(f"{name}.0", width, size)
+        linear(f"{name}.2", width, width)
+    linear("number", width, architecture["most_features"])
+    for layer in range(architecture["layers"]):
+        name = f"layers.{layer}"
+        linear(f"{name}.query", width, width)
+        linear(f"{name}.known", 2 * width, width)
+        linear(f"{name}.out", width, width)
+        linear(f"{name}.ff1", hidden, width)
+        linear(f"{name}.ff2", width, hidden)
+        linear(f"{name}.norm1", width)
+        linear(f"{name}.norm2", width)
+    linear("norm", width)
+    linear("head.0", width, width)
+    linear("head.2", architecture["bars"], width)
+
+
+_WEIGHTS = {
+    "transformer": _transformer,
+    "reader": _reader,
+    "inference": _inference,
+    "pfn": _pfn,
+}
 # What the inputs of an inference network are standardised with.
 _BUFFERS = "own_mean", "own_std", "shared_mean", "shared_std"

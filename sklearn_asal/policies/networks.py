@@ -2,6 +2,7 @@
 
 from .architecture import complete
 from .inference import InferenceNetwork
+from .pfn import PFNNetwork
 from .reader import ReaderNetwork
 from .transformer import TransformerNetwork
 
@@ -9,6 +10,7 @@ _KINDS = {
     "reader": ReaderNetwork,
     "transformer": TransformerNetwork,
     "inference": InferenceNetwork,
+    "pfn": PFNNetwork,
 }
 
 
@@ -24,7 +26,7 @@ def build(architecture, **options):
 
     Returns
     -------
-    ReaderNetwork, TransformerNetwork or InferenceNetwork
+    ReaderNetwork, TransformerNetwork, InferenceNetwork or PFNNetwork
 
     Raises
     ------
@@ -33,7 +35,7 @@ def build(architecture, **options):
     """
     full = complete(architecture)
     kind = full.pop("kind")
-    if kind == "inference":
+    if kind in ("inference", "pfn"):
         full.pop("max_budget")
     return _KINDS[kind](**full, **options)
 
@@ -49,7 +51,7 @@ def restore(architecture, weights):
 
     Returns
     -------
-    ReaderNetwork, TransformerNetwork or InferenceNetwork
+    ReaderNetwork, TransformerNetwork, InferenceNetwork or PFNNetwork
         In evaluation mode and without gradients.
     """
     network = build(architecture)

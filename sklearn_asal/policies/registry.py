@@ -15,6 +15,7 @@ from ..exceptions import PolicyFileError, PolicyNotFoundError
 from ..once import once
 from .checkpoint import read_header, read_weights
 from .inference_runtime import InferenceRuntime
+from .pfn_runtime import PFNRuntime
 from .reader_runtime import ReaderRuntime
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 _LENGTHSCALE, _NOISE = 0.3, (0.01, 0.2)
 #: Name of the policy for any number of features, with and without a limit.
 ANY = "any"
-#: What else it is called.
+#: Name of the prior-data fitted network, which is a surrogate and no policy.
+PFN = "pfn"
+#: What else policy "any" is called.
 INFERRING = "auto", ANY, f"safe-{ANY}"
 
 
@@ -258,7 +261,7 @@ def infers(policy: StrPath) -> bool:
             return False
     try:
         path = Path(policy).absolute()
-        return bool(_header(path, _version(path))["n_features"] is None)
+        return bool(_header(path, _version(path))["architecture"].get("kind") == "inference")
     except (OSError, TypeError, PolicyFileError):
         return False
 
@@ -365,9 +368,72 @@ def load_inference(name_or_path: StrPath) -> InferenceRuntime:
     return runtime
 
 
+def load_pfn(name_or_path: StrPath) -> PFNRuntime:
+    """Load a prior-data fitted network.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        "pfn" is the shipped one.
+
+    Returns
+    -------
+    PFNRuntime
+        Shared between callers.
+
+    Raises
+    ------
+    PolicyNotFoundError
+        No such name or file.
+    PolicyFileError
+        Damaged, foreign, or a policy.
+    """
+    path = locate_pfn(name_or_path).absolute()
+    runtime, _ = _runtime(path, _version(path))
+    if not isinstance(runtime, PFNRuntime):
+        raise PolicyFileError(
+            f"policy file {str(path)!r} holds a policy and no prior-data fitted network; take "
+            f"{PFN!r}, or a file of `python -m sklearn_asal train {PFN}`."
+        )
+    return runtime
+
+
+def locate_pfn(name_or_path: StrPath) -> Path:
+    """The file of a prior-data fitted network.
+
+    Parameters
+    ----------
+    name_or_path : str or path-like
+        "pfn" is the shipped one.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    PolicyNotFoundError
+        No such name or file.
+    """
+    if isinstance(name_or_path, str) and name_or_path == PFN:
+        name_or_path = Path(str(weights_folder() / f"{PFN}.safetensors"))
+    if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
+        return Path(name_or_path)
+    _not_a_folder(name_or_path)
+    raise PolicyNotFoundError(
+        f"{str(name_or_path)!r} is neither {PFN!r} nor a file. Train one with `python -m "
+        f"sklearn_asal train {PFN}`."
+    )
+
+
 def _of_kind(load, name_or_path, safe):
     path = locate(name_or_path, safe=safe).absolute()
     loaded, header = load(path, _version(path))
+    if header["architecture"]["kind"] == "pfn":
+        raise PolicyFileError(
+            f"policy file {str(path)!r} holds a prior-data fitted network, which proposes nothing "
+            "by itself; pass GPQuerier or GPSafeQuerier surrogate=PFNSurrogate(...) of it."
+        )
     if loaded.safe not in (None, safe):
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
@@ -465,6 +531,8 @@ def _runtime_class(kind):
         return ReaderRuntime
     if kind == "inference":
         return InferenceRuntime
+    if kind == "pfn":
+        return PFNRuntime
     from .torch_runtime import TorchRuntime
 
     return TorchRuntime

@@ -21,11 +21,11 @@ from .._typing import (
 from ..acquisition import (
     TIE,
     argbest,
-    entropy,
     log_gain,
     min_unsafe,
     possibly_safe,
     predicted,
+    predicted_entropy,
     price_of_risk,
     probability_of_feasibility,
     required_probability,
@@ -59,7 +59,7 @@ _WIDER = 8
 _CLOSER = 0.2
 _GOLDEN = 0.5 * (5**0.5 - 1)
 
-_SurrogateName = Literal["exact", "sparse", "mixture", "ensemble", "amortized"]
+_SurrogateName = Literal["exact", "sparse", "mixture", "ensemble", "amortized", "pfn", "tabpfn"]
 
 
 class _ModelQuerier(ReportingQuerier):
@@ -78,12 +78,12 @@ class _ModelQuerier(ReportingQuerier):
                 f"acquisition must be one of {', '.join(map(repr, self._acquisitions))}, got "
                 f"{self.acquisition!r}."
             )
-        able = hasattr(surrogate, "covariance") or hasattr(surrogate, "variance_reduction")
-        if self.acquisition == "variance_reduction" and not able:
+        if self.acquisition == "variance_reduction" and not _tells_covariances(surrogate):
+            names = [name for name, kind in SURROGATES.items() if _tells_covariances(kind)]
             raise ValueError(
                 "acquisition='variance_reduction' needs a surrogate with a method "
                 f"covariance(A, B), which {surrogate!r} lacks; choose another "
-                f"acquisition, or as surrogate {', '.join(map(repr, SURROGATES))}."
+                f"acquisition, or as surrogate {', '.join(map(repr, names))}."
             )
         if self.n_candidates is not None:
             check_scalar(self.n_candidates, "n_candidates", Integral, min_val=1)
@@ -274,10 +274,10 @@ class _ModelQuerier(ReportingQuerier):
     def _score(self, points, p_safe, history, candidates, limits):
         if self.acquisition == "variance_reduction":
             return self._worth(points, p_safe, history, candidates, limits)
-        std = predicted(self._output(history), points)[1]
+        output = self._output(history)
         if self.acquisition == "min_unsafe":
-            return min_unsafe(std, p_safe, self.gamma)
-        return entropy(std)
+            return min_unsafe(predicted(output, points)[1], p_safe, self.gamma)
+        return predicted_entropy(output, points)
 
     def _worth(self, points, p_safe, history, candidates, limits):
         """Logarithm of the variance reduction, less the price of risk."""
@@ -310,15 +310,17 @@ class GPQuerier(_ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized"}, estimator or kernel, \
-            default="exact"
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized", "pfn", "tabpfn"}, \
+            estimator or kernel, default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
         millisecond), :class:`~sklearn_asal.surrogates.AmortizedGP` (nothing is fitted, and
-        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
-        or of the like; a regressor of scikit-learn
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated),
+        :class:`~sklearn_asal.surrogates.PFNSurrogate` and
+        :class:`~sklearn_asal.surrogates.TabPFNSurrogate` (pretrained transformers, for
+        comparison), or an instance of one of these or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction"}, default="entropy"
         The entropy of the predicted output, or by how much a measurement lowers the posterior
@@ -442,15 +444,17 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
 
     Parameters
     ----------
-    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized"}, estimator or kernel, \
-            default="exact"
+    surrogate : {"exact", "sparse", "mixture", "ensemble", "amortized", "pfn", "tabpfn"}, \
+            estimator or kernel, default="exact"
         :class:`~sklearn_asal.surrogates.ExactGP`,
         :class:`~sklearn_asal.surrogates.SparseGP`,
         :class:`~sklearn_asal.surrogates.MixtureGP`,
         :class:`~sklearn_asal.surrogates.EnsembleGP` (nothing is fitted: a query takes a
         millisecond), :class:`~sklearn_asal.surrogates.AmortizedGP` (nothing is fitted, and
-        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated), or an instance of one of these
-        or of the like; a regressor of scikit-learn
+        ``y_loc``, ``y_scale`` and ``z_scale`` need not be stated),
+        :class:`~sklearn_asal.surrogates.PFNSurrogate` and
+        :class:`~sklearn_asal.surrogates.TabPFNSurrogate` (pretrained transformers, for
+        comparison), or an instance of one of these or of the like; a regressor of scikit-learn
         with ``predict(X, return_std=True)``; a GPyTorch kernel. It is cloned, never fitted itself.
     acquisition : {"entropy", "variance_reduction", "random", "min_unsafe"}, default="entropy"
         What to choose among safe candidates by: the entropy of the predicted output, or nothing
@@ -636,6 +640,10 @@ class GPSafeQuerier(GuardedMixin, SafeQuerierMixin, _ModelQuerier):
     def _check_setup(self, n_features, budget=None):
         super()._check_setup(n_features, budget)
         check_scalar(self.gamma, "gamma", Real, min_val=0, max_val=1, include_boundaries="neither")
+
+
+def _tells_covariances(surrogate):
+    return hasattr(surrogate, "covariance") or hasattr(surrogate, "variance_reduction")
 
 
 def _any_safe(limits, points, required, rng):

@@ -12,7 +12,9 @@ included. The same data have to give the same model. Optional methods are
 ``predict_members(X)``
     Moments of each member of a mixture, for safety probabilities that are exact.
 ``probability_of_positive(X)``
-    Of a mixture whose members have other weights.
+    Of a mixture whose members have other weights, and of other distributions than Gaussian ones.
+``entropy(X)``
+    Of predictions that are not Gaussian.
 ``update(X, y)``
     As ``fit``, but quick where the data begin with those of the call before; the querier keeps
     the model between queries, then.
@@ -29,7 +31,8 @@ included. The same data have to give the same model. Optional methods are
 ``scale_free``
     An attribute that is True where values need not be near unit scale.
 
-``ExactGP``, ``SparseGP`` and ``MixtureGP`` have the first three. ``RegressorSurrogate`` and
+``ExactGP``, ``SparseGP`` and ``MixtureGP`` have the first three. ``PFNSurrogate`` and
+``TabPFNSurrogate`` are transformers, which know no covariances. ``RegressorSurrogate`` and
 ``GPyTorchSurrogate`` make surrogates of models of other packages, and ``as_surrogate`` of
 whatever may be one.
 """
@@ -39,7 +42,9 @@ from .amortized import AmortizedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
+from .pfn import PFNSurrogate
 from .sparse import SparseGP
+from .tabpfn import TabPFNSurrogate
 
 __all__ = [
     "SURROGATES",
@@ -48,7 +53,9 @@ __all__ = [
     "ExactGP",
     "GPyTorchSurrogate",
     "MixtureGP",
+    "PFNSurrogate",
     "RegressorSurrogate",
     "SparseGP",
+    "TabPFNSurrogate",
     "as_surrogate",
 ]

@@ -21,7 +21,9 @@ from .amortized import AmortizedGP
 from .ensemble import EnsembleGP
 from .exact import ExactGP
 from .mixture import MixtureGP
+from .pfn import PFNSurrogate
 from .sparse import SparseGP
+from .tabpfn import TabPFNSurrogate
 from .validation import SMALLEST, check_data, check_rows
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ SURROGATES: dict[str, type[Surrogate]] = {
     "mixture": MixtureGP,
     "ensemble": EnsembleGP,
     "amortized": AmortizedGP,
+    "pfn": PFNSurrogate,
+    "tabpfn": TabPFNSurrogate,
 }
 
 

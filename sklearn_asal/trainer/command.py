@@ -7,15 +7,17 @@ import os
 import typing
 
 from .._arguments import positive, positive_number
-from ..policies.registry import ANY
+from ..policies.registry import ANY, PFN
 from .distributed import joined
 from .inference import InferenceTrainer
 from .loop import Trainer, read_state
+from .pfn import PFNTrainer
 from .presets import OF_SAFETY, PRESETS, Preset
 from .priors import DISTRIBUTIONS, parse_distribution
 
-# The fields of a preset that ``any`` has, too.
-_OF_ANY = "steps", "seed"
+# What has no preset, and the fields of one that it has, too.
+_SUPERVISED = {ANY: InferenceTrainer, PFN: PFNTrainer}
+_OF_SUPERVISED = "steps", "seed"
 # Data sets of ``any`` come in files, of which some are held out for validation.
 _FEWEST_FILES = 9
 
@@ -31,10 +33,11 @@ def add_arguments(train):
     train.add_argument(
         "preset",
         nargs="?",
-        choices=sorted([*PRESETS, ANY]),
+        choices=sorted([*PRESETS, *_SUPERVISED]),
         metavar="PRESET",
-        help=f"{', '.join(PRESETS)}, or {ANY}: one policy for all numbers of features. Of the "
-        f"fields below, {ANY} takes --steps (default: 30000) and --seed (default: 0).",
+        help=f"{', '.join(PRESETS)}, or {ANY}: one policy for all numbers of features, or {PFN}: "
+        f"the network of GPQuerier(surrogate='pfn'). Of the fields below, {ANY} and {PFN} take "
+        "--steps (default: 30000 and 6000) and --seed (default: 0).",
     )
     train.add_argument("--out", help="folder of the run")
     train.add_argument("--plot", metavar="RUN", help="draw the curves of a run, and nothing else")
@@ -98,16 +101,17 @@ def _lags(text):
 
 
 def _of_run(arguments):
-    """The preset of the run in --out; of a run of ``any`` its settings, a dict."""
+    """Name and preset of the run in --out; without a preset its settings, a dict."""
     state = read_state(arguments.out)
-    preset = None if "settings" in state else Preset.from_dict(state["preset"])
-    name = ANY if preset is None else preset.name
+    preset = state["settings"] if "settings" in state else Preset.from_dict(state["preset"])
+    # Runs of earlier versions that have settings are of ``any``.
+    name = state.get("name", ANY) if isinstance(preset, dict) else preset.name
     if arguments.preset not in (None, name):
         raise ValueError(
             f"{arguments.out} holds a run of {name}, not of {arguments.preset}; leave the "
             "preset out to go on with it, or choose another folder."
         )
-    return state["settings"] if preset is None else preset
+    return name, preset
 
 
 def _train(arguments):
@@ -115,8 +119,9 @@ def _train(arguments):
         from .plot import plot_run, read_log
 
         if "validation" in read_log(arguments.plot):
+            name = read_state(arguments.plot).get("name", ANY)
             raise ValueError(
-                f"{arguments.plot} holds a run of {ANY}, which --plot does not draw; its log.csv "
+                f"{arguments.plot} holds a run of {name}, which --plot does not draw; its log.csv "
                 "has a row for each validation: step, seconds, loss and validation."
             )
         print(plot_run(arguments.plot))
@@ -126,9 +131,11 @@ def _train(arguments):
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
     changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
     # The flags of a run need not be said again; what is said has to agree with it.
-    preset = _of_run(arguments) if arguments.resume else PRESETS.get(arguments.preset, {})
+    name, preset = arguments.preset, PRESETS.get(arguments.preset, {})
+    if arguments.resume:
+        name, preset = _of_run(arguments)
     if isinstance(preset, dict):
-        return _train_any(arguments, changes, preset)
+        return _train_supervised(name, arguments, changes, preset)
     if arguments.systems is not None:
         raise ValueError(f"--systems is for {ANY}, and not for {preset.name}; leave it out.")
     preset = preset.replace(**changes)
@@ -174,26 +181,26 @@ def _train(arguments):
     return status
 
 
-def _train_any(arguments, changes, known):
-    """Train the policy ``any``; ``known`` are the settings of the run that goes on."""
-    _refuse_foreign(arguments, changes)
+def _train_supervised(name, arguments, changes, known):
+    """Train what has no preset; ``known`` are the settings of the run that goes on."""
+    _refuse_foreign(name, arguments, changes)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError(f"{ANY} is trained by one process; start it without torchrun.")
+        raise ValueError(f"{name} is trained by one process; start it without torchrun.")
     flags = {"steps": arguments.steps, "files": arguments.systems, "seed": arguments.seed}
-    asked = {name: value for name, value in flags.items() if value is not None}
+    asked = {flag: value for flag, value in flags.items() if value is not None}
     _check_settings(asked, arguments.save_every)
     shown = {"files": "systems"}
     different = [
-        f"{shown.get(name, name)} (run: {known[name]}, asked: {value})"
-        for name, value in asked.items()
-        if known.get(name, value) != value
+        f"{shown.get(flag, flag)} (run: {known[flag]}, asked: {value})"
+        for flag, value in asked.items()
+        if known.get(flag, value) != value
     ]
     if different:
         raise ValueError(
             f"{arguments.out} holds a run with other settings; different: {', '.join(different)}. "
             "Leave these out to go on with it, or choose another folder."
         )
-    trainer = InferenceTrainer(
+    trainer = _SUPERVISED[name](
         arguments.out,
         **known | asked,
         threads=arguments.threads,
@@ -210,21 +217,22 @@ def _train_any(arguments, changes, known):
     return 130 if trainer.interrupted else 0
 
 
-def _refuse_foreign(arguments, changes):
-    """Raise if a flag is given that has no meaning for ``any``."""
+def _refuse_foreign(trained, arguments, changes):
+    """Raise if a flag is given that has no meaning for what is trained."""
     given = [
         f"--{'no-' * (value is False)}{name.replace('_', '-')}"
         for name, value in changes.items()
-        if name not in _OF_ANY
+        if name not in _OF_SUPERVISED
     ]
     others = "batch", "start_from", "tensorboard", "validate_every", "validation_tasks"
+    others += ("systems",) * (trained != ANY)
     given += [f"--{name.replace('_', '-')}" for name in others if getattr(arguments, name)]
     if arguments.device != "cpu":
         given.append(f"--device {arguments.device}")
     if given:
         raise ValueError(
-            f"{given[0]} has no meaning for {ANY}, which is trained on the CPU and has no preset; "
-            "leave it out."
+            f"{given[0]} has no meaning for {trained}, which is trained on the CPU and has no "
+            "preset; leave it out."
         )
 
 

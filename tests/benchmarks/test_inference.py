@@ -145,12 +145,18 @@ def test_no_method_knows_more_than_the_truth():
     assert all(value < truth for value in log_densities.values())
 
 
+def test_the_transformer_s_row_ends_at_eight_features():
+    scores = inference.compare(1, 0, [8, 9], [3], n_test=5)
+    assert [np.isnan(part).any() for part in scores["pfn"]] == [False, True]
+    assert not np.isnan(scores["network"]).any()
+
+
 def test_tables(capsys):
     arguments = ["--tasks", "2", "--features", "1", "3", "--observations", "3", "5"]
     inference.main(arguments)
     lines = capsys.readouterr().out.splitlines()
     scores = inference.compare(2, 0, [1, 3], [3, 5])
-    for part, rows in enumerate((lines[:8], lines[9:17])):
+    for part, rows in enumerate((lines[:9], lines[10:19])):
         assert rows[1].split() == ["D/n", "1/3", "1/5", "3/3", "3/5", "mean"]
         assert tuple(row.split()[0] for row in rows[2:]) == METHODS
         for row in rows[2:]:
@@ -159,7 +165,7 @@ def test_tables(capsys):
             numbers = np.array(numbers, dtype=float)
             assert numbers == pytest.approx([*expected, expected.mean()], abs=6e-4)
     assert lines[-1].startswith("ms per fit: network ")
-    assert len(lines) == 19
+    assert len(lines) == 21
 
 
 def test_one_observation_has_no_scale(capsys):

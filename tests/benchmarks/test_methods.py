@@ -1,13 +1,14 @@
 """Methods with constructor parameters stated in their names."""
 
 import json
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sklearn_asal import SafetyGuard
-from sklearn_asal.benchmarks.methods import METHODS, label_of, make, method_of
+from sklearn_asal import GPQuerier, GPSafeQuerier, SafetyGuard
+from sklearn_asal.benchmarks.methods import METHODS, SUITES, label_of, make, method_of
 from sklearn_asal.benchmarks.results import Results
 from sklearn_asal.benchmarks.runner import run_cells
 from sklearn_asal.benchmarks.tasks import get_task
@@ -44,6 +45,36 @@ def test_stated_parameters_reach_the_querier(name, expected):
     assert {k: v for k, v in params.items() if k not in expected} == {
         k: v for k, v in plain.items() if k not in expected
     }
+
+
+@pytest.mark.parametrize("kind", ["agp", "pfn", "tabpfn"])
+def test_amortized_models_follow_the_protocol_of_the_paper(kind):
+    for name in (kind, f"safe-{kind}"):
+        safe = METHODS[name].safe
+        querier = make(name, get_task("simionescu" if safe else "branin"))
+        params = querier.get_params()
+        assert type(querier) is (GPSafeQuerier if safe else GPQuerier)
+        assert (params["acquisition"], params["n_candidates"]) == ("entropy", 5000)
+        assert params["surrogate"] == {"agp": "amortized"}.get(kind, kind)
+        if safe:
+            assert (params["gamma"], params["guard"]) == (0.05, False)
+        assert METHODS[name].package == ("tabpfn" if kind == "tabpfn" else "")
+        assert not any(name in suite for suite in SUITES.values())
+
+
+@pytest.mark.parametrize("name", ["agp", "safe-agp", "pfn", "safe-pfn"])
+def test_campaigns_of_amortized_models(tmp_path, name):
+    case = "simionescu" if METHODS[name].safe else "branin"
+    results = run_cells(tmp_path, [case], [name], 1, n_queries=2, progress=False)
+    assert not results.failures
+    assert len(results.records[case, name, 0]) == 2
+
+
+def test_a_package_that_is_not_there_fails_the_cells(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tabpfn", None)
+    results = run_cells(tmp_path, ["branin"], ["tabpfn", "random"], 1, n_queries=2, progress=False)
+    assert list(results.records) == [("branin", "random", 0)]
+    assert "pip install 'sklearn-asal[tabpfn]'" in results.failures["branin", "tabpfn", 0]
 
 
 def test_guards_and_surrogates_may_be_stated():

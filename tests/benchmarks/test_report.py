@@ -10,7 +10,15 @@ import pytest
 from sklearn_asal.benchmarks.protocol import Record
 from sklearn_asal.benchmarks.report import report
 from sklearn_asal.benchmarks.results import Results
-from sklearn_asal.benchmarks.summary import curves, markdown, paper_rmse, short, summarise, tables
+from sklearn_asal.benchmarks.summary import (
+    curves,
+    markdown,
+    paper_rmse,
+    short,
+    summarise,
+    tables,
+    unfinished,
+)
 from sklearn_asal.displays import ComparisonDisplay
 
 from ..datasets.settings import SETTINGS
@@ -102,6 +110,35 @@ def test_tables(results):
     }
     # No standard error of one seed; no exponents in 1000 ms.
     assert (other[0], other[3], other[-1]) == ("mine", "0.500", "1000")
+
+
+def test_methods_without_a_result_have_empty_cells_and_a_reason(results, tmp_path):
+    lacks = "ImportError: TabPFNSurrogate needs the package tabpfn"
+    for task in ("sinus", "simionescu", "branin"):
+        for seed in range(2):
+            results.failures[task, "tabpfn", seed] = lacks
+    # Of a method that has finished some seeds, what it has is shown.
+    results.failures["sinus", "gp", 1] = "ValueError: no"
+    results.save()
+    assert unfinished(results) == {
+        ("sinus", "aal"): "ValueError: no | <policy> at all",
+        ("sinus", "tabpfn"): lacks,
+        ("branin", "tabpfn"): lacks,
+        ("simionescu", "tabpfn"): lacks,
+    }
+    made = tables(summarise(results), unfinished(results))
+    assert list(made) == ["sinus", "simionescu"]
+    header, rows = made["sinus"]
+    assert [row[0] for row in rows] == ["GP AL", "AAL [1]", "TabPFN AL [2]"]
+    assert rows[2][1:] == ["0", *[""] * (len(header) - 2)]
+    header, rows = made["simionescu"]
+    assert rows[-1] == ["TabPFN AL [1]", "0", *[""] * (len(header) - 2)]
+    report(tmp_path)
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for written in (text, page):
+        assert f"[2] {lacks}" in written
+        assert written.count(f"[1] {lacks}") == 1
 
 
 # Method, RMSE and truly safe share of three seeds.

@@ -85,7 +85,9 @@ def padded(B, n, n_features, seed=0):
 
 def queried(name, safe, budget, X, y, margin, mask):
     """What a querier answers, campaign by campaign."""
-    querier = AmortizedSafeQuerier(name, guard=False) if safe else AmortizedQuerier(name)
+    querier = AmortizedQuerier(name)
+    if safe:
+        querier = AmortizedSafeQuerier(name, guard=False, on_no_safe="least_unsafe")
     points = []
     for one in range(len(budget)):
         parts = [part[one][mask[one]].astype(float) for part in (X, y, margin)]

@@ -51,6 +51,8 @@ from sklearn_asal.policies.registry import load_runtime, shipped
 for safe in (True, False):
     for name in shipped(safe):
         load_runtime(name, safe=safe)
+from sklearn_asal.surrogates import PFNSurrogate
+PFNSurrogate().fit([[0.1, 0.2]], [0.3]).predict([[0.5, 0.6]])
 assert "torch" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
@@ -65,8 +67,8 @@ def test_every_shipped_policy_is_there():
 def test_imports_point_one_way():
     """Each module imports only from those before it, wherever in the file."""
     order = (
-        "architecture checkpoint runtime reader_runtime inference_runtime kv_cache layers reader "
-        "transformer inference networks torch_runtime registry export"
+        "architecture checkpoint runtime reader_runtime inference_runtime pfn_runtime kv_cache "
+        "layers reader transformer inference pfn networks torch_runtime registry export"
     ).split()
     folder = Path(policies.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == {"__init__", *order}

@@ -530,7 +530,7 @@ def test_torch_is_not_needed(data):
     [
         (
             {"surrogate": "exakt"},
-            "one of 'exact', 'sparse', 'mixture', 'ensemble', 'amortized', an estimator",
+            "one of 'exact', 'sparse', .*'pfn', 'tabpfn', an estimator",
         ),
         ({"surrogate": ExactGP}, None),
         ({"surrogate": 3}, "surrogate must be one of"),

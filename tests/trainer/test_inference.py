@@ -89,7 +89,7 @@ def score(path, folder):
 
 
 def test_a_whole_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(inference, "_EVERY", 8)
+    monkeypatch.setattr(InferenceTrainer, "every", 8)
     run = trainer(tmp_path)
     best = run.run()
     assert not run.interrupted
@@ -120,7 +120,7 @@ def test_losses_are_those_of_the_steps_since_the_row_before(tmp_path, monkeypatc
             losses.append(-found.item())
         return found
 
-    monkeypatch.setattr(inference, "_EVERY", 8)
+    monkeypatch.setattr(InferenceTrainer, "every", 8)
     monkeypatch.setattr(inference, "_log_density", recorded)
     trainer(tmp_path).run()
     assert len(losses) == 20
@@ -130,7 +130,7 @@ def test_losses_are_those_of_the_steps_since_the_row_before(tmp_path, monkeypatc
 
 
 def test_it_learns(tmp_path, monkeypatch):
-    monkeypatch.setattr(inference, "_EVERY", 100)
+    monkeypatch.setattr(InferenceTrainer, "every", 100)
     trainer(tmp_path, steps=300).run()
     first, *_, last = (float(row["loss"]) for row in log(tmp_path))
     assert last < first - 0.5
