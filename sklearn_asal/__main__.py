@@ -143,11 +143,16 @@ def _add_evaluate(commands):
 
 
 def _evaluate(arguments):
-    from .policies.registry import infers, resolve
+    from .policies.registry import infers, picks, resolve
 
     policy, safe = resolve(arguments.policy)
     if infers(policy):
         return _compare(arguments, policy, safe or arguments.safe)
+    if picks(policy):
+        raise ValueError(
+            f"{arguments.policy} picks candidates, and has no objective of a preset. Evaluate it "
+            "as a method in the place of a policy: `evaluate 2d --method aline`."
+        )
     for name in ("features", "prior", "safe"):
         if getattr(arguments, name):
             raise ValueError(
@@ -272,7 +277,7 @@ def _add_info(commands):
 def _info(arguments):
     from . import __version__
     from .policies.checkpoint import read_header
-    from .policies.registry import ANY, PFN, locate, locate_any, locate_pfn, shipped
+    from .policies.registry import ANY, PFN, baselines, locate, locate_any, locate_pfn, shipped
 
     if arguments.policy is not None:
         is_pfn = arguments.policy == PFN
@@ -294,7 +299,7 @@ def _info(arguments):
             f"{header.get('steps_done')} steps, log density {validation:.3f} in its validation"
         )
     for safe in (True, False):
-        for name, n_features in shipped(safe).items():
+        for name, n_features in (shipped(safe) | ({} if safe else baselines())).items():
             if n_features is None:
                 continue
             header = read_header(locate(name, safe=safe))

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import AmortizedQuerier, AmortizedSafeQuerier, CandidatePool, GPQuerier, GPSafeQuerier
 from ..exceptions import DataScaleWarning
-from ..policies.registry import load_runtime
+from ..policies.registry import load_runtime, picks
 
 LENGTHS = (5, 25, 45)
 
@@ -60,6 +60,8 @@ def methods(policy, safe, n_features, guard=None):
     # A stated budget, for the end of an unstated one is warned of.
     budget = load_runtime(policy, safe=safe)[1]["max_budget"]
     querier = _querier(policy, safe, guard, budget=budget)
+    # Models, or candidates, so that the network alone is no query.
+    asks_other = budget is None or picks(policy)
     plain = (GPSafeQuerier if safe else GPQuerier)(random_state=0)
 
     def told(X, y, z):
@@ -79,7 +81,7 @@ def methods(policy, safe, n_features, guard=None):
         "query() after tell": told,
         "tell(x, y, z)": telling,
         "query(X, y, z)": lambda X, y, z: lambda: querier.query(X, y, z),
-        **({} if budget is None else {"network in eager torch": _eager(policy, safe)}),
+        **({} if asks_other else {"network in eager torch": _eager(policy, safe)}),
         type(plain).__name__: lambda X, y, z: lambda: plain.query(X, y, z),
     }
 

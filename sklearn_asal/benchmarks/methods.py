@@ -100,6 +100,9 @@ METHODS = {
         "query_by_committee", {}, False, "scikit-activeml, QBC", "skactiveml"
     ),
     "modal-std": Method("ModalQuerier", {}, False, "modAL, max std", "modal"),
+    # Of the policy for the task's number of features.
+    "aline": Method("AmortizedQuerier", {"policy": "aline-{}d"}, False, "ALINE", in_suite=False),
+    "dad": Method("AmortizedQuerier", {"policy": "dad-{}d"}, False, "DAD", in_suite=False),
 }
 
 # The tasks for which the paper gives sparse models 20 inducing points instead of 15.
@@ -282,6 +285,8 @@ def make(name, task, policy=None):
         # What is known of the system, as the policy's training knows it.
         typical = find(special, n_features, method.safe)
         querier.set_params(surrogate=EnsembleGP(typical.lengthscale, typical.noise_std))
+    if "{}" in str(method.params.get("policy")):
+        querier.set_params(policy=method.params["policy"].format(n_features))
     if known.get("policy") == "auto":
         querier.set_params(policy=policy or special or f"{n_features}d")
         if method.safe:

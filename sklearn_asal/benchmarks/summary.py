@@ -11,23 +11,29 @@ from .tasks import N_QUERIES, TASKS
 # Test errors (mean, standard error) after T queries: labels table-result_al,
 # tableS-result_al_varied_T and, for airfoil, tableS-result_al_varied_policy_size.
 _RMSE = {
-    ("sinus", 20): "aal 0.14 0.004 gp 0.13 0.009 svgp 0.12 0.004 mgp 0.12 0.007 random 0.33 0.055 "
-    "pfn 0.85 0.088 tabpfn 1.04 0.033 agp 0.14 0.007",
+    ("sinus", 20): "aal 0.14 0.004 gp 0.13 0.009 svgp 0.12 0.004 mgp 0.12 0.007 "
+    "random 0.33 0.055 pfn 0.85 0.088 tabpfn 1.04 0.033 agp 0.14 0.007 aline 0.38 0.034 "
+    "dad 0.49 0.065",
     ("airline", 20): "aal 0.41 0.022 gp 0.43 0.038 svgp 0.42 0.012 mgp 0.39 0.020 "
-    "random 0.41 0.023 pfn 0.44 0.041 tabpfn 0.43 0.023 agp 0.48 0.020",
-    ("branin", 30): "aal 0.21 0.020 gp 0.19 0.011 svgp 0.34 0.003 mgp 0.17 0.006 random 0.28 0.052 "
-    "pfn 0.38 0.019 tabpfn 0.22 0.008 agp 0.23 0.025",
+    "random 0.41 0.023 pfn 0.44 0.041 tabpfn 0.43 0.023 agp 0.48 0.020 aline 0.43 0.011 "
+    "dad 0.43 0.018",
+    ("branin", 30): "aal 0.21 0.020 gp 0.19 0.011 svgp 0.34 0.003 mgp 0.17 0.006 "
+    "random 0.28 0.052 pfn 0.38 0.019 tabpfn 0.22 0.008 agp 0.23 0.025 aline 0.27 0.013 "
+    "dad 0.99 0.128",
     ("lgbb", 30): "aal 0.17 0.013 gp 0.17 0.010 svgp 0.17 0.005 mgp 0.15 0.008 random 0.21 0.050 "
-    "pfn 0.19 0.008 tabpfn 0.16 0.010 agp 0.22 0.006",
+    "pfn 0.19 0.008 tabpfn 0.16 0.010 agp 0.22 0.006 aline 0.17 0.009 dad 0.48 0.063",
     ("airfoil", 40): "aal 0.62 0.012 gp 0.62 0.021 random 0.79 0.047",
-    ("sinus", 10): "aal 0.64 0.056 gp 0.54 0.046 svgp 0.52 0.013 mgp 0.22 0.040 random 0.51 0.070 "
-    "pfn 1.16 0.037 tabpfn 1.19 0.026 agp 0.28 0.016",
+    ("sinus", 10): "aal 0.64 0.056 gp 0.54 0.046 svgp 0.52 0.013 mgp 0.22 0.040 "
+    "random 0.51 0.070 pfn 1.16 0.037 tabpfn 1.19 0.026 agp 0.28 0.016 aline 0.56 0.022 "
+    "dad 0.84 0.119",
     ("airline", 10): "aal 0.50 0.032 gp 0.46 0.033 svgp 0.50 0.060 mgp 0.47 0.024 "
-    "random 0.53 0.088 pfn 0.52 0.053 tabpfn 0.44 0.025 agp 0.53 0.028",
-    ("branin", 20): "aal 0.33 0.008 gp 0.36 0.014 svgp 0.38 0.024 mgp 0.30 0.023 random 0.45 0.068 "
-    "pfn 0.43 0.036 tabpfn 0.34 0.028 agp 0.35 0.031",
+    "random 0.53 0.088 pfn 0.52 0.053 tabpfn 0.44 0.025 agp 0.53 0.028 aline 0.47 0.022 "
+    "dad 0.45 0.014",
+    ("branin", 20): "aal 0.33 0.008 gp 0.36 0.014 svgp 0.38 0.024 mgp 0.30 0.023 "
+    "random 0.45 0.068 pfn 0.43 0.036 tabpfn 0.34 0.028 agp 0.35 0.031 aline 0.37 0.024 "
+    "dad 0.81 0.040",
     ("lgbb", 20): "aal 0.23 0.005 gp 0.18 0.014 svgp 0.20 0.013 mgp 0.19 0.015 random 0.20 0.009 "
-    "pfn 0.20 0.003 tabpfn 0.21 0.012 agp 0.23 0.010",
+    "pfn 0.20 0.003 tabpfn 0.21 0.012 agp 0.23 0.010 aline 0.18 0.007 dad 0.32 0.012",
 }
 
 

@@ -6,7 +6,7 @@ from scipy.stats import qmc
 
 #: What an architecture can choose from.
 CHOICES = {
-    "kind": ("reader", "transformer", "inference", "pfn"),
+    "kind": ("reader", "transformer", "inference", "pfn", "aline"),
     "pooling": ("sqrt", "sum"),
     "output": ("clip", "tanh"),
 }
@@ -23,8 +23,9 @@ def complete(architecture):
     ----------
     architecture : dict
         Arguments of :class:`~sklearn_asal.policies.reader.ReaderNetwork`,
-        :class:`~sklearn_asal.policies.transformer.TransformerNetwork` or
-        :class:`~sklearn_asal.policies.inference.InferenceNetwork`, and their ``"kind"``.
+        :class:`~sklearn_asal.policies.transformer.TransformerNetwork`,
+        :class:`~sklearn_asal.policies.inference.InferenceNetwork` or
+        :class:`~sklearn_asal.policies.aline.ALINENetwork`, and their ``"kind"``.
 
     Returns
     -------
@@ -132,7 +133,23 @@ def _of_sizes(kind, **sizes):
     return {"kind": kind, **sizes, "max_budget": None}
 
 
-_COMPLETE = {"inference": _complete_inference, "pfn": _complete_pfn}
+def _complete_aline(
+    kind, n_features, embedding=32, hidden=64, heads=4, layers=3, components=4, max_budget=20
+):
+    full = locals()
+    for name, size in full.items():
+        if name != "kind" and not (isinstance(size, int) and size > 0):
+            raise ValueError(f"{name} must be a positive integer, got {size!r}")
+    if embedding % heads:
+        raise ValueError(f"{heads} heads do not divide {embedding} embeddings")
+    return full
+
+
+_COMPLETE = {
+    "inference": _complete_inference,
+    "pfn": _complete_pfn,
+    "aline": _complete_aline,
+}
 
 
 def sobol_anchors(n_features):
@@ -284,11 +301,32 @@ def _pfn(architecture, linear):
     linear("head.2", architecture["bars"], width)
 
 
+def _aline(architecture, linear):
+    D, embedding, hidden = (architecture[key] for key in ("n_features", "embedding", "hidden"))
+    for name, n_inputs in (("context", D + 1), ("target", D), ("candidate", D)):
+        linear(f"{name}.0", hidden, n_inputs)
+        linear(f"{name}.2", embedding, hidden)
+    layers = range(architecture["layers"])
+    for name in (f"{part}.{layer}" for part in ("predicting", "picking") for layer in layers):
+        for part in ("norm1", "norm2"):
+            linear(f"{name}.{part}", embedding)
+        for part in ("ask", "out"):
+            linear(f"{name}.{part}", embedding, embedding)
+        linear(f"{name}.offer", 2 * embedding, embedding)
+        linear(f"{name}.up", hidden, embedding)
+        linear(f"{name}.down", embedding, hidden)
+    for name, n_outputs in (("predict", 3 * architecture["components"]), ("score", 1)):
+        linear(f"{name}_norm", embedding)
+        linear(f"{name}.0", hidden, embedding)
+        linear(f"{name}.2", n_outputs, hidden)
+
+
 _WEIGHTS = {
     "transformer": _transformer,
     "reader": _reader,
     "inference": _inference,
     "pfn": _pfn,
+    "aline": _aline,
 }
 # What the inputs of an inference network are standardised with.
 _BUFFERS = "own_mean", "own_std", "shared_mean", "shared_std"

@@ -21,7 +21,7 @@ def save_policy(network: Any, path: StrPath, header: dict[str, Any] | None = Non
 
     Parameters
     ----------
-    network : TransformerNetwork, ReaderNetwork, InferenceNetwork or PFNNetwork
+    network : TransformerNetwork, ReaderNetwork, InferenceNetwork, PFNNetwork or ALINENetwork
     path : path-like
         Written to a temporary file first and renamed, so that a reader never
         sees half a policy.
@@ -121,7 +121,7 @@ def read_weights(path: StrPath) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     header = read_header(path)
     try:
         kind = header["architecture"].get("kind")
-        if kind not in ("inference", "pfn") and "pooling" not in header["architecture"]:
+        if kind not in ("inference", "pfn", "aline") and "pooling" not in header["architecture"]:
             # Those summed with a constant factor that no architecture has any more.
             raise ValueError("it is of an early version; train the policy anew")
         header["architecture"] = complete(header["architecture"])

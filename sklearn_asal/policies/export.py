@@ -51,7 +51,7 @@ def export_onnx(policy: StrPath, path: StrPath, *, safe: bool | None = None) -> 
         The package ``onnx`` is missing; the extra ``onnx`` installs it.
     PolicyNotFoundError, PolicyFileError
         See :func:`~sklearn_asal.policies.load_policy`. Nor can a policy be exported that infers
-        hyperparameters, such as ``"any"``.
+        hyperparameters, such as ``"any"``, or picks candidates, such as ``"aline-2d"``.
     """
     try:
         import onnx
@@ -62,10 +62,14 @@ def export_onnx(policy: StrPath, path: StrPath, *, safe: bool | None = None) -> 
     if safe is None:
         policy, safe = resolve(policy)
     network, header = load_policy(policy, safe=safe)
-    if header["n_features"] is None:
+    kind = header["architecture"]["kind"]
+    if kind in ("inference", "aline"):
+        does = "infers hyperparameters, and models with these choose the next input"
+        if kind == "aline":
+            does = "picks one of several candidates"
         raise PolicyFileError(
-            f"policy {str(policy)!r} infers hyperparameters, and models with these choose the next "
-            "input; that cannot be one graph. Export a policy by name, such as '2d', or one of "
+            f"policy {str(policy)!r} {does}; that cannot be one graph from observations to an "
+            "input. Export a policy by name, such as '2d', or one of "
             "your own."
         )
     model = onnx.load_model_from_string(_graph(network, header))

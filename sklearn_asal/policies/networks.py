@@ -1,5 +1,6 @@
 """Networks by the kind in their architecture."""
 
+from .aline import ALINENetwork
 from .architecture import complete
 from .inference import InferenceNetwork
 from .pfn import PFNNetwork
@@ -11,6 +12,7 @@ _KINDS = {
     "transformer": TransformerNetwork,
     "inference": InferenceNetwork,
     "pfn": PFNNetwork,
+    "aline": ALINENetwork,
 }
 
 
@@ -26,7 +28,7 @@ def build(architecture, **options):
 
     Returns
     -------
-    ReaderNetwork, TransformerNetwork, InferenceNetwork or PFNNetwork
+    ReaderNetwork, TransformerNetwork, InferenceNetwork, PFNNetwork or ALINENetwork
 
     Raises
     ------
@@ -51,7 +53,7 @@ def restore(architecture, weights):
 
     Returns
     -------
-    ReaderNetwork, TransformerNetwork, InferenceNetwork or PFNNetwork
+    ReaderNetwork, TransformerNetwork, InferenceNetwork, PFNNetwork or ALINENetwork
         In evaluation mode and without gradients.
     """
     network = build(architecture)

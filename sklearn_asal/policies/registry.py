@@ -13,6 +13,7 @@ import numpy as np
 from .._typing import StrPath
 from ..exceptions import PolicyFileError, PolicyNotFoundError
 from ..once import once
+from .aline_runtime import ALINERuntime
 from .checkpoint import read_header, read_weights
 from .inference_runtime import InferenceRuntime
 from .pfn_runtime import PFNRuntime
@@ -31,6 +32,8 @@ ANY = "any"
 PFN = "pfn"
 #: What else policy "any" is called.
 INFERRING = "auto", ANY, f"safe-{ANY}"
+# Files of other methods' networks.
+_BASELINE = re.compile(r"((?:aline|dad)-(\d+)d)\.safetensors")
 
 
 @functools.cache
@@ -70,6 +73,25 @@ def _shipped(folder, safe):
     return of_any | {match[1]: int(match[2]) for match in found}
 
 
+def baselines() -> dict[str, int]:
+    """Names of the shipped networks of other methods, and the number of features of each.
+
+    They are unconstrained, for comparison, and nothing recommends them.
+
+    Returns
+    -------
+    dict of str to int
+    """
+    return dict(_baselines(weights_folder()))
+
+
+@functools.cache
+def _baselines(folder):
+    names = sorted(entry.name for entry in folder.iterdir())
+    found = [match for match in map(_BASELINE.fullmatch, names) if match]
+    return {match[1]: int(match[2]) for match in found}
+
+
 def locate(name_or_path: StrPath, *, safe: bool) -> Path:
     """The file of a shipped name or a path.
 
@@ -97,6 +119,9 @@ def locate(name_or_path: StrPath, *, safe: bool) -> Path:
         return Path(str(weights_folder() / f"{prefix}{name_or_path}.safetensors"))
     if isinstance(name_or_path, (str, os.PathLike)) and Path(name_or_path).is_file():
         return Path(name_or_path)
+    if isinstance(name_or_path, str) and name_or_path in baselines():
+        # Of the kind that they are: who wants a safe one is told.
+        return Path(str(weights_folder() / f"{name_or_path}.safetensors"))
     kind = "safe" if safe else "unconstrained"
     _not_a_folder(name_or_path)
     if not isinstance(name_or_path, (str, os.PathLike)):
@@ -104,9 +129,11 @@ def locate(name_or_path: StrPath, *, safe: bool) -> Path:
             f"policy must be a name or a path, got {type(name_or_path).__name__}; all other "
             "parameters are given by name, such as bounds=..."
         )
+    others = "" if safe else ", ".join(map(repr, baselines()))
     raise PolicyNotFoundError(
         f"policy {str(name_or_path)!r} is neither a shipped {kind} policy nor a file. "
-        f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}. "
+        f"Shipped {kind} policies: {', '.join(map(repr, names)) or 'none yet'}"
+        f"{others and f'; of other methods: {others}'}. "
         "Train one for your system with `python -m sklearn_asal train`."
     )
 
@@ -153,6 +180,11 @@ class Policy:
     def infers(self):
         """Whether it infers hyperparameters, and proposes no points by itself."""
         return isinstance(self.runtime, InferenceRuntime)
+
+    @property
+    def picks(self):
+        """Whether it picks one of several candidates, and has no notion of safety (ALINE)."""
+        return isinstance(self.runtime, ALINERuntime)
 
     @property
     def max_budget(self):
@@ -254,16 +286,37 @@ def infers(policy: StrPath) -> bool:
     bool
         False where it cannot be read.
     """
+    return (isinstance(policy, str) and policy in INFERRING) or _kind(policy) == "inference"
+
+
+def picks(policy: StrPath) -> bool:
+    """Whether a policy picks one of several candidates, as ALINE does.
+
+    Parameters
+    ----------
+    policy : str or path-like
+        A name, a path, or "auto".
+
+    Returns
+    -------
+    bool
+        False where it cannot be read.
+    """
+    return _kind(policy) == "aline"
+
+
+def _kind(policy):
+    """Of the network; None where its file cannot be read, or is a shipped policy by name."""
     if isinstance(policy, str):
-        if policy in INFERRING:
-            return True
-        if policy in shipped(True) or policy in shipped(False):
-            return False
+        if policy in INFERRING or policy in shipped(True) or policy in shipped(False):
+            return None
+        if policy in baselines():
+            return "aline" if policy.startswith("aline") else None
     try:
         path = Path(policy).absolute()
-        return bool(_header(path, _version(path))["architecture"].get("kind") == "inference")
-    except (OSError, TypeError, PolicyFileError):
-        return False
+        return _header(path, _version(path))["architecture"].get("kind")
+    except (AttributeError, OSError, TypeError, PolicyFileError):
+        return None
 
 
 @functools.lru_cache(maxsize=16)
@@ -435,6 +488,11 @@ def _of_kind(load, name_or_path, safe):
             "by itself; pass GPQuerier or GPSafeQuerier surrogate=PFNSurrogate(...) of it."
         )
     if loaded.safe not in (None, safe):
+        if name_or_path in baselines():
+            raise PolicyFileError(
+                f"policy {name_or_path!r} is for comparison without a limit, and has no notion of "
+                f"safety. Take {ANY!r} or another of the safe policies, or AmortizedQuerier."
+            )
         kinds = ("safe", "AmortizedSafeQuerier"), ("unconstrained", "AmortizedQuerier")
         (kind, querier), (wanted, _) = kinds if loaded.safe else kinds[::-1]
         raise PolicyFileError(
@@ -510,6 +568,8 @@ def resolve(name_or_path: StrPath) -> tuple[StrPath, bool]:
     for safe in (False, True):
         if name in shipped(safe):
             return name, safe
+    if name in baselines():
+        return name, False
     if os.path.isfile(name_or_path):
         return name_or_path, bool(read_header(name_or_path)["safe"])
     names = [f"safe-{known}" for known in shipped(True) if known != ANY] + list(shipped(False))
@@ -533,6 +593,8 @@ def _runtime_class(kind):
         return InferenceRuntime
     if kind == "pfn":
         return PFNRuntime
+    if kind == "aline":
+        return ALINERuntime
     from .torch_runtime import TorchRuntime
 
     return TorchRuntime

@@ -39,6 +39,7 @@ from .gp import GPQuerier, GPSafeQuerier
 from .guard import SafetyGuard
 from .guarded import GuardedMixin
 from .history import moved_nearby, unrepeated
+from .picking import pick
 from .reporting import ReportingQuerier
 from .rows import safe_row, uncertain_row, update_models
 from .safe import SafeQuerierMixin
@@ -87,8 +88,8 @@ class _PolicyQuerier(ReportingQuerier):
         PolicyFileError
             Damaged, not a policy, or a policy of the other kind.
         """
-        runtime, header = registry.load_runtime(name_or_path, safe=cls._safe)
-        if header["n_features"] is not None:
+        runtime, _ = registry.load_runtime(name_or_path, safe=cls._safe)
+        if hasattr(runtime, "decide"):
             # Once for nothing, so that the first query is as quick as any.
             shape = 1, runtime.n_features
             with one_thread():
@@ -179,6 +180,12 @@ class _PolicyQuerier(ReportingQuerier):
 
     def _too_large(self, budget, policy):
         longest, n_features = policy.max_budget, policy.runtime.n_features
+        if policy.picks:
+            return (
+                f"budget={budget} is more than the {longest:g} queries that the network was "
+                "trained for, and it has never seen as many measurements. Policy "
+                f"{registry.ANY!r} is for any number."
+            )
         longer = registry.longer(n_features, self._safe)
         general = self.policy == f"{n_features}d"
         remedy = f" Policy {longer!r} was trained for more." if longer and general else ""
@@ -202,8 +209,8 @@ class _PolicyQuerier(ReportingQuerier):
 
     @property
     def _draws(self):
-        # Where models choose, candidates are drawn.
-        return registry.infers(self.policy)
+        # Where models choose, or a network that picks, candidates are drawn.
+        return registry.infers(self.policy) or registry.picks(self.policy)
 
     @property
     def _needs_unit_scale(self):
@@ -254,6 +261,9 @@ class _PolicyQuerier(ReportingQuerier):
                 raise NoSafeCandidateError(point, p_safe, models._required())
             self._warn_of_risk(p_safe)
             return chosen
+        if policy.picks:
+            with one_thread(), history.cache.lock:
+                return pick(policy.runtime, history, candidates, rng, self.n_candidates)
         self._warn_of_boldness(policy, candidates)
         if budget is None:
             self._warn_of_end(history.n_points, policy)
@@ -287,6 +297,8 @@ class _PolicyQuerier(ReportingQuerier):
             return
         if policy.infers:
             self._by_models()._prepare(history)
+            return
+        if policy.picks:
             return
         with one_thread(), history.cache.lock:
             self._tokens(policy.runtime, history)
@@ -335,16 +347,18 @@ class AmortizedQuerier(_PolicyQuerier):
         ``max_budget + n_init - n``, at least one; a campaign longer than ``max_budget`` goes
         through the plan for that many in slow motion.
     random_state : None, int, RandomState or Generator, default=None
-        Seeds the candidates of policy "any", together with the number of observations. Other
-        policies are deterministic.
+        Seeds the candidates of policy "any" and of ALINE, together with the number of observations.
+        Other policies are deterministic.
     y_loc, y_scale : float or "auto", default=0.0, 1.0
         ``(y - y_loc) / y_scale`` should have about zero mean and unit variance
         over the domain. "auto": mean and standard deviation of the outputs at
         hand, anew at each query. Of no consequence for policy "any".
     n_candidates : int, default=None
-        Policy "any": number of points, or rows of a pool, that are compared; None means 600. Other
-        policies, with a pool: so many rows near to the proposal are compared, None means 16, and
-        the one is taken whose output is least certain by an ensemble of Gaussian processes
+        Policy "any": number of points, or rows of a pool, that are compared; None means 600. ALINE
+        ("aline-1d", "aline-2d", for comparison): number of points that it picks from, None means
+        512; of a pool it compares all rows. Other policies, with a pool: so many rows near to the
+        proposal are compared, None means 16, and the one is taken whose output is least certain by
+        an ensemble of Gaussian processes
         (:class:`~sklearn_asal.surrogates.EnsembleGP`). They are spread over the nearest
         ``min(4**(n_features - 1), 8 * n_candidates)`` rows. With 1 the nearest row is taken.
     constraints : LinearConstraint, NonlinearConstraint or sequence of these, default=None

@@ -34,11 +34,11 @@ def propose_many(querier, histories, budgets=None):
     points : ndarray of shape (n_campaigns, n_features)
     """
     histories, together, lengths, left = _validated(querier, histories, budgets)
+    policy = querier._load(together[0].shape[1])
     restricted = querier._restricts(None, box_of(querier.bounds, together[0].shape[1]))
-    if restricted or getattr(querier, "on_no_safe", None) == "raise":
+    if restricted or policy.picks or getattr(querier, "on_no_safe", None) == "raise":
         return _by_queries(querier, histories, left)
     starts = np.append(0, lengths.cumsum())
-    policy = querier._load(together[0].shape[1])
     runtime = policy.runtime
     everything = scaled = querier._at_unit_scale(*together, Cache())
     if any(is_auto(getattr(querier, name, None)) for name in ("y_loc", "y_scale", "z_scale")):

@@ -8,6 +8,7 @@ import typing
 
 from .._arguments import positive, positive_number
 from ..policies.registry import ANY, PFN
+from .aline import COLUMNS, RECIPES, ALINETrainer, Recipe
 from .distributed import joined
 from .inference import InferenceTrainer
 from .loop import Trainer, read_state
@@ -18,6 +19,19 @@ from .priors import DISTRIBUTIONS, parse_distribution
 # What has no preset, and the fields of one that it has, too.
 _SUPERVISED = {ANY: InferenceTrainer, PFN: PFNTrainer}
 _OF_SUPERVISED = "steps", "seed"
+# Those that ALINE has, by their flags.
+_OF_ALINE = (
+    "n-features",
+    "max-budget",
+    "n-functions",
+    "steps",
+    "seed",
+    "lr",
+    "embedding",
+    "hidden",
+    "heads",
+    "layers",
+)
 # Data sets of ``any`` come in files, of which some are held out for validation.
 _FEWEST_FILES = 9
 
@@ -33,11 +47,12 @@ def add_arguments(train):
     train.add_argument(
         "preset",
         nargs="?",
-        choices=sorted([*PRESETS, *_SUPERVISED]),
+        choices=sorted([*PRESETS, *_SUPERVISED, *RECIPES]),
         metavar="PRESET",
         help=f"{', '.join(PRESETS)}, or {ANY}: one policy for all numbers of features, or {PFN}: "
         f"the network of GPQuerier(surrogate='pfn'). Of the fields below, {ANY} and {PFN} take "
-        "--steps (default: 30000 and 6000) and --seed (default: 0).",
+        "--steps (default: 30000 and 6000) and --seed (default: 0). For comparison also "
+        f"{' and '.join(RECIPES)}, which take --{', --'.join(_OF_ALINE)}.",
     )
     train.add_argument("--out", help="folder of the run")
     train.add_argument("--plot", metavar="RUN", help="draw the curves of a run, and nothing else")
@@ -101,9 +116,14 @@ def _lags(text):
 
 
 def _of_run(arguments):
-    """Name and preset of the run in --out; without a preset its settings, a dict."""
+    """Name and preset, or recipe, of the run in --out; of other runs the settings, a dict."""
     state = read_state(arguments.out)
-    preset = state["settings"] if "settings" in state else Preset.from_dict(state["preset"])
+    if "recipe" in state:
+        preset = Recipe(**state["recipe"])
+    elif "settings" in state:
+        preset = state["settings"]
+    else:
+        preset = Preset.from_dict(state["preset"])
     # Runs of earlier versions that have settings are of ``any``.
     name = state.get("name", ANY) if isinstance(preset, dict) else preset.name
     if arguments.preset not in (None, name):
@@ -118,11 +138,13 @@ def _train(arguments):
     if arguments.plot is not None:
         from .plot import plot_run, read_log
 
-        if "validation" in read_log(arguments.plot):
-            name = read_state(arguments.plot).get("name", ANY)
+        known = read_log(arguments.plot)
+        if "validation" in known:
+            *columns, last = (name for name in COLUMNS if name in known)
+            name = "ALINE" if "policy" in known else read_state(arguments.plot).get("name", ANY)
             raise ValueError(
                 f"{arguments.plot} holds a run of {name}, which --plot does not draw; its log.csv "
-                "has a row for each validation: step, seconds, loss and validation."
+                f"has a row for each validation: {', '.join(columns)} and {last}."
             )
         print(plot_run(arguments.plot))
         return 0
@@ -131,9 +153,11 @@ def _train(arguments):
     names = [field.name for field in dataclasses.fields(Preset) if field.name != "name"]
     changes = {n: getattr(arguments, n) for n in names if getattr(arguments, n) is not None}
     # The flags of a run need not be said again; what is said has to agree with it.
-    name, preset = arguments.preset, PRESETS.get(arguments.preset, {})
+    name, preset = arguments.preset, (PRESETS | RECIPES).get(arguments.preset, {})
     if arguments.resume:
         name, preset = _of_run(arguments)
+    if isinstance(preset, Recipe):
+        return _train_aline(arguments, changes, preset)
     if isinstance(preset, dict):
         return _train_supervised(name, arguments, changes, preset)
     if arguments.systems is not None:
@@ -183,7 +207,7 @@ def _train(arguments):
 
 def _train_supervised(name, arguments, changes, known):
     """Train what has no preset; ``known`` are the settings of the run that goes on."""
-    _refuse_foreign(name, arguments, changes)
+    _refuse_foreign(name, arguments, changes, more=("systems",) * (name != ANY))
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(f"{name} is trained by one process; start it without torchrun.")
     flags = {"steps": arguments.steps, "files": arguments.systems, "seed": arguments.seed}
@@ -217,22 +241,44 @@ def _train_supervised(name, arguments, changes, known):
     return 130 if trainer.interrupted else 0
 
 
-def _refuse_foreign(trained, arguments, changes):
+def _train_aline(arguments, changes, recipe):
+    """Train ALINE by a recipe, or go on with a run of it."""
+    fields = [flag.replace("-", "_") for flag in _OF_ALINE]
+    _refuse_foreign(recipe.name, arguments, changes, fields, ("systems", "threads"))
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(f"{recipe.name} is trained by one process; start it without torchrun.")
+    _check_settings({}, arguments.save_every)
+    trainer = ALINETrainer(
+        recipe.replace(**changes),
+        arguments.out,
+        save_every=arguments.save_every,
+        max_seconds=arguments.minutes and 60 * arguments.minutes,
+    )
+    best = trainer.run(resume=arguments.resume)
+    if trainer.step < trainer.recipe.steps:
+        print(f"Stopped at step {trainer.step} of {trainer.recipe.steps}; go on with --resume.")
+    if math.isfinite(best):
+        print(f"best validation objective {best:.4f}: {trainer.policy_path}")
+    else:
+        print("No policy yet: there was no validation of campaigns. Go on with --resume.")
+    return 130 if trainer.interrupted else 0
+
+
+def _refuse_foreign(name, arguments, changes, fields=_OF_SUPERVISED, more=()):
     """Raise if a flag is given that has no meaning for what is trained."""
     given = [
-        f"--{'no-' * (value is False)}{name.replace('_', '-')}"
-        for name, value in changes.items()
-        if name not in _OF_SUPERVISED
+        f"--{'no-' * (value is False)}{field.replace('_', '-')}"
+        for field, value in changes.items()
+        if field not in fields
     ]
-    others = "batch", "start_from", "tensorboard", "validate_every", "validation_tasks"
-    others += ("systems",) * (trained != ANY)
-    given += [f"--{name.replace('_', '-')}" for name in others if getattr(arguments, name)]
+    others = "batch", "start_from", "tensorboard", "validate_every", "validation_tasks", *more
+    given += [f"--{flag.replace('_', '-')}" for flag in others if getattr(arguments, flag)]
     if arguments.device != "cpu":
         given.append(f"--device {arguments.device}")
     if given:
         raise ValueError(
-            f"{given[0]} has no meaning for {trained}, which is trained on the CPU and has no "
-            "preset; leave it out."
+            f"{given[0]} has no meaning for {name}, which is trained on the CPU and has no preset; "
+            "leave it out."
         )
 
 

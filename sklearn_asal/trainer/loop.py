@@ -30,6 +30,8 @@ VALIDATION_SEED = 20_260_000
 MAX_SKIPPED = 10
 # Steps after which results are read from a GPU, which has to be waited for.
 READ_EVERY = 25
+# The bound of DAD has a ceiling; with this much of it there is no gradient left to speak of.
+AT_CEILING = 0.99
 # A fall of the validation objective by this much is a collapse, not noise.
 COLLAPSE = 0.15
 # What a checkpoint holds besides weights, preset and generator.
@@ -300,6 +302,7 @@ class Trainer:
         if validate:
             rows[-1].update(self._validate())
         self._log(rows)
+        self._warn_of_ceiling(rows[0]["objective"], bar)
         shown = {"objective": score, "unsafe": unsafe, "best": self.best_objective}
         bar.set_postfix(**{k: f"{v:.3f}" for k, v in shown.items() if math.isfinite(v)})
         if self.skipped >= MAX_SKIPPED:
@@ -310,6 +313,20 @@ class Trainer:
             )
         if broadcast(time.monotonic() - self.saved_at > self.save_every):
             self._save()
+
+    def _warn_of_ceiling(self, score, bar):
+        """Say so, once, where the bound of DAD is at its ceiling from the start."""
+        preset = self.preset
+        if not preset.needs_contrast or self.checked_ceiling:
+            return
+        self.checked_ceiling, ceiling = True, math.log(preset.n_contrastive + 1)
+        if score > AT_CEILING * ceiling and self.rank == 0:
+            bar.write(
+                f"Warning: the objective begins at {score:.4f}, and log(n_contrastive + 1) = "
+                f"{ceiling:.4f} is its ceiling: there is next to nothing to learn from. Begin anew "
+                "with a smaller --max-budget (5), a larger --n-contrastive, or contrastive "
+                "functions nearer to the true one (--contrast-correlation 0.99)."
+            )
 
     def _update_average(self):
         if self.average is None:
@@ -368,7 +385,7 @@ class Trainer:
         # A prime, so that ranks of neighbouring seeds do not see the same tasks.
         generator.manual_seed(self.preset.seed + 7919 * self.rank)
         self.tasks = TaskStream(self.preset, generator, self.threads)
-        self.pending = []
+        self.pending, self.checked_ceiling = [], resume
         self.step, self.skipped, self.seconds = 0, 0, 0.0
         self.lr_scale, self.best_objective, self.best = 1.0, float("-inf"), None
         self.clock = time.monotonic()

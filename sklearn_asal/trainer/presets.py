@@ -72,6 +72,11 @@ class Preset:
         '{"arcsine", "uniform", "both"}',
     )
     n_contrastive: int = _field(0, "Contrastive functions of DAD.")
+    contrast_correlation: float = _field(
+        0.0,
+        "Of these and the true function. Above 0, the information about a function counts that is "
+        "known already, up to a remainder of 1 - contrast_correlation of its variance.",
+    )
     gamma: float = _field(
         0.05,
         "Tolerance of the safe objectives (eq-safe_gp_logprob_objective): up to this "
@@ -194,10 +199,16 @@ class Preset:
         for name, needed in (("n_grid", self.needs_grid), ("n_contrastive", self.needs_contrast)):
             if needed and getattr(self, name) < 1:
                 raise ValueError(f"objective {self.objective!r} needs {name}, got 0")
+        if self.contrast_correlation and self.n_functions > 1:
+            raise ValueError(
+                "contrast_correlation needs n_functions=1, for contrastive functions belong to a "
+                f"kernel; got n_functions={self.n_functions}"
+            )
         if self.embedding % self.heads:
             raise ValueError(f"heads must divide embedding={self.embedding}, got {self.heads}")
         for name, low, high in (
             ("gamma", 0, 1),
+            ("contrast_correlation", 0, 1),
             ("average", 0, 1),
             ("final_lr", 0, 1.001),
             ("clip_query", 0, math.inf),

@@ -1,5 +1,7 @@
 """Reference sets of objectives: a grid of outputs, or contrastive functions."""
 
+import math
+
 import torch
 
 from ..policies.layers import reach
@@ -216,20 +218,30 @@ class Grid(_ByKernel):
 class Contrast(_ByKernel):
     """Other functions of the same kernels (eq-dad_objective).
 
+    With a correlation c above 0 these and the true function share a component h of the share c of
+    their variance, ``f_l = sqrt(c) h + sqrt(1 - c) g_l`` for all l with independent g_l. Given h
+    they are independent and alike, so the bound of DAD is one of I(f; data | h): what a campaign
+    tells of a function that is known up to a remainder of the share 1 - c.
+
     Parameters
     ----------
     kernels : Kernel
         K of them.
     of_kernel : int Tensor of shape (B,)
+    f : FourierFunctions
+        The true function of each task; one for each kernel where they are correlated.
     preset : Preset
         Its ``n_contrastive`` functions are drawn for each kernel.
     generator : torch.Generator
     """
 
-    def __init__(self, kernels, of_kernel, preset, generator):
+    def __init__(self, kernels, of_kernel, f, preset, generator):
         super().__init__(of_kernel, len(kernels.variance))
-        self.n = preset.n_contrastive
+        self.n, self.correlation = preset.n_contrastive, preset.contrast_correlation
         self.functions = FourierFunctions(kernels.repeat(self.n), generator, preset.n_fourier)
+        if self.correlation:
+            self.true = f[self.order[:: len(of_kernel) // self.n_kernels]]
+            self.other = FourierFunctions(kernels, generator, preset.n_fourier)
 
     def batch(self, m, n_batches):
         """The reference set of one of the batches that were drawn together.
@@ -244,8 +256,10 @@ class Contrast(_ByKernel):
         same type
         """
         part, kernels, _ = self._batch(m, n_batches)
-        part.n = self.n
+        part.n, part.correlation = self.n, self.correlation
         part.functions = self.functions[kernels.start * self.n : kernels.stop * self.n]
+        if self.correlation:
+            part.true, part.other = self.true[kernels], self.other[kernels]
         return part
 
     def __call__(self, X):
@@ -259,6 +273,12 @@ class Contrast(_ByKernel):
         -------
         Tensor of shape (B, n_contrastive, N)
         """
-        x = self.gather(X).repeat_interleave(self.n, 0)
-        values = self.functions(x).reshape(self.n_kernels, self.n, -1).transpose(1, 2)
+        x = self.gather(X)
+        values = self.functions(x.repeat_interleave(self.n, 0))
+        values = values.reshape(self.n_kernels, self.n, -1).transpose(1, 2)
+        if self.correlation:
+            c = self.correlation
+            # h given the true function is sqrt(c) f + sqrt(1 - c) times an independent one.
+            shared = c * self.true(x) + math.sqrt(c * (1 - c)) * self.other(x)
+            values = shared[..., None] + math.sqrt(1 - c) * values
         return self.scatter(values, X.shape[1]).transpose(1, 2)

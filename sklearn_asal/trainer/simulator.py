@@ -221,7 +221,7 @@ def draw_batches(preset, n_batches, counts, generator, n_queries=None):
         x = points_anywhere(preset.grid, K_all, preset.n_grid, preset.n_features, options)
         tasks.grid = Grid(kernels, of_kernel, f, x, options)
     if preset.needs_contrast:
-        tasks.contrast = Contrast(kernels, of_kernel, preset, generator)
+        tasks.contrast = Contrast(kernels, of_kernel, f, preset, generator)
     return [tasks] if n_batches == 1 else [tasks.batch(m, n_batches) for m in range(n_batches)]
 
 

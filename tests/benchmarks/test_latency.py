@@ -105,3 +105,9 @@ def test_settings_of_the_program_around_do_not_matter(policy, setting):
         assert torch.get_num_threads() == threads
         assert torch.get_default_dtype() == dtype
         assert np.geterr() == errors
+
+
+def test_of_a_network_that_picks_candidates_there_is_no_bare_one():
+    timed = latency.methods("aline-1d", False, 1)
+    assert "network in eager torch" not in timed
+    timed["query(X, y, z)"](np.array([[0.5], [0.2]]), np.array([0.1, 0.3]), np.ones(2))()

@@ -190,3 +190,19 @@ def test_a_bad_value_fails_its_own_cells(tmp_path):
     results = run_cells(tmp_path, methods=["asal:z_scale=-1.0", "asal:guard=True"], **options)
     assert list(results.records) == [("simionescu", "asal:guard=True", 0)]
     assert "z_scale" in results.failures["simionescu", "asal:z_scale=-1.0", 0]
+
+
+@pytest.mark.parametrize("name", ["aline", "dad"])
+def test_baselines_have_the_policy_for_the_number_of_features(name):
+    assert make(name, get_task("branin")).policy == f"{name}-2d"
+    assert make(f"{name}:policy='2d'", get_task("branin")).policy == "2d"
+    assert name not in {one for suite in SUITES.values() for one in suite}
+
+
+def test_a_number_of_features_without_a_policy_fails_its_cell(tmp_path):
+    results = run_cells(tmp_path, ["sinus"], ["dad"], seeds=1, n_queries=2)
+    assert not results.records
+    (failure,) = results.failures.values()
+    assert "policy 'dad-1d' is neither a shipped unconstrained policy nor a file" in failure
+    assert "of other methods: " in failure
+    assert "'dad-2d'" in failure

@@ -250,6 +250,8 @@ def test_paper_figures():
     assert paper_rmse("sinus", "aal", 20) == (0.14, 0.004)
     assert paper_rmse("airfoil", "random", 40) == (0.79, 0.047)
     assert paper_rmse("branin", "gp", 20) == (0.36, 0.014)
+    assert paper_rmse("branin", "dad", 30) == (0.99, 0.128)
+    assert paper_rmse("sinus", "aline", 10) == (0.56, 0.022)
     assert paper_rmse("branin", "gp", 25) is None
     assert paper_rmse("airfoil", "mgp", 40) is None
     assert paper_rmse("townsend", "asal", 30) is None

@@ -11,6 +11,7 @@ from sklearn_asal import policies
 from sklearn_asal.exceptions import PolicyFileError, PolicyNotFoundError
 from sklearn_asal.policies import load_policy, save_policy, shipped
 from sklearn_asal.policies.registry import (
+    baselines,
     find,
     infers,
     load_any,
@@ -47,10 +48,12 @@ def test_runtime_answers_as_the_network(tmp_path, kind):
 def test_shipped_policies_answer_without_torch():
     code = """
 import sys
-from sklearn_asal.policies.registry import load_runtime, shipped
+from sklearn_asal.policies.registry import baselines, load_runtime, shipped
 for safe in (True, False):
     for name in shipped(safe):
         load_runtime(name, safe=safe)
+for name in baselines():
+    load_runtime(name, safe=False)
 from sklearn_asal.surrogates import PFNSurrogate
 PFNSurrogate().fit([[0.1, 0.2]], [0.3]).predict([[0.5, 0.6]])
 assert "torch" not in sys.modules
@@ -62,13 +65,33 @@ assert "torch" not in sys.modules
 def test_every_shipped_policy_is_there():
     assert shipped(True) == {"any": None, "2d": 2, "3d": 3, "7d-fluid": 7}
     assert shipped(False) == {"any": None, "1d": 1, "2d": 2, "2d-long": 2, "5d": 5}
+    assert baselines() == {"aline-1d": 1, "aline-2d": 2, "dad-2d": 2}
+
+
+@pytest.mark.parametrize("name", sorted(baselines()))
+def test_baselines(name):
+    """They are found by name, and nothing else proposes them."""
+    network, header = load_any(name)
+    assert header["name"] == name
+    assert header["n_features"] == baselines()[name] == network.n_features
+    assert header["safe"] is False
+    assert (header["architecture"]["kind"] == "aline") == name.startswith("aline")
+    for key in ("n_init", "max_budget", "noise_std", "preset", "steps_done", "validation"):
+        assert key in header
+    policy = find(name, baselines()[name], False)
+    assert policy.picks == name.startswith("aline")
+    assert not policy.infers
+    with pytest.raises(ValueError, match="'any' and '5d' fit") as error:
+        find(name, 5, False)
+    assert not {"dad-5d", "aline-5d"} & set(str(error.value).split("'"))
 
 
 def test_imports_point_one_way():
     """Each module imports only from those before it, wherever in the file."""
     order = (
-        "architecture checkpoint runtime reader_runtime inference_runtime pfn_runtime kv_cache "
-        "layers reader transformer inference pfn networks torch_runtime registry export"
+        "architecture checkpoint runtime reader_runtime inference_runtime aline_runtime "
+        "pfn_runtime kv_cache layers reader transformer inference aline pfn networks "
+        "torch_runtime registry export"
     ).split()
     folder = Path(policies.__file__).parent
     assert {path.stem for path in folder.glob("*.py")} == {"__init__", *order}

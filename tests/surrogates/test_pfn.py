@@ -20,25 +20,33 @@ few = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 def test_close_to_the_exact_posterior():
+    """On average over functions; a network is not exact on each."""
     rng = np.random.default_rng(0)
     kernel = RBF(0.3) + WhiteKernel(0.1**2)
     for n_features, n in ((1, 12), (2, 40)):
-        X, test = rng.random((n, n_features)), rng.random((300, n_features))
-        y = GaussianProcessRegressor(kernel).sample_y(X, random_state=1)[:, 0]
-        exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
-        mean, std = PFNSurrogate().fit(X, y).predict(test)
-        true_mean, true_std = exact.predict(test, return_std=True)
-        assert np.sqrt(np.mean((mean - true_mean) ** 2)) < 0.2
-        assert np.corrcoef(std, true_std)[0, 1] > 0.8
+        errors, correlations = [], []
+        for seed in range(8):
+            X, test = rng.random((n, n_features)), rng.random((300, n_features))
+            y = GaussianProcessRegressor(kernel).sample_y(X, random_state=seed)[:, 0]
+            exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+            mean, std = PFNSurrogate().fit(X, y).predict(test)
+            true_mean, true_std = exact.predict(test, return_std=True)
+            errors.append(np.sqrt(np.mean((mean - true_mean) ** 2)))
+            correlations.append(np.corrcoef(std, true_std)[0, 1])
+        assert np.mean(errors) < 0.2
+        assert np.mean(correlations) > 0.8
 
 
-def test_far_from_data_the_prior_and_near_them_the_data(data):
-    X, y = data(30, 2)
-    model = PFNSurrogate().fit(0.2 * X, 0.0 * y + 1.0)
-    mean, std = model.predict([[0.1, 0.1], [1.0, 1.0]])
-    assert abs(mean[0] - 1.0) < 0.15
+def test_far_from_data_the_prior_and_near_them_the_data():
+    rng = np.random.default_rng(0)
+    X = 0.2 * rng.random((30, 2))
+    kernel = RBF(0.15) + WhiteKernel(0.1**2)
+    y = GaussianProcessRegressor(kernel).sample_y(X, random_state=0)[:, 0]
+    exact = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(X, y)
+    mean, std = PFNSurrogate().fit(X, y).predict([[0.1, 0.1], [1.0, 1.0]])
+    assert abs(mean[0] - exact.predict([[0.1, 0.1]])[0]) < 0.15
     assert std[0] < 0.4
-    assert std[1] > 0.7
+    assert 0.7 < std[1] < 1.3
 
 
 @few

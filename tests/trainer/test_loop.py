@@ -13,7 +13,7 @@ import torch
 from sklearn_asal.policies import load_policy
 from sklearn_asal.trainer import loop, step
 from sklearn_asal.trainer.loop import Trainer, TrainingError
-from sklearn_asal.trainer.presets import Preset
+from sklearn_asal.trainer.presets import PRESETS, Preset
 
 TINY = Preset(
     n_features=1,
@@ -477,3 +477,18 @@ def test_interrupt_saves_and_resumes(tmp_path):
     assert "go on with --resume" in output
     state = final_state(tmp_path)
     assert state["step"] == len(log(tmp_path)) >= 3
+
+
+DAD = PRESETS["dad-2d"].replace(
+    n_contrastive=3, n_kernels=4, embedding=16, hidden=16, heads=2, steps=2, warmup=1
+)
+
+
+def test_dad_that_begins_at_its_ceiling_says_so_once(tmp_path, capfd):
+    trainer(tmp_path / "high", DAD).run()
+    said = "".join(capfd.readouterr())
+    assert said.count("log(n_contrastive + 1) = 1.3863 is its ceiling") == 1
+    for remedy in ("--max-budget", "--n-contrastive", "--contrast-correlation"):
+        assert remedy in said
+    trainer(tmp_path / "low", DAD.replace(contrast_correlation=0.999)).run()
+    assert "ceiling" not in "".join(capfd.readouterr())

@@ -16,7 +16,8 @@ from sklearn_asal.trainer.objectives import (
     unsafe_margin,
 )
 from sklearn_asal.trainer.presets import PRESETS, Preset
-from sklearn_asal.trainer.simulator import Rollout, draw_tasks, simulate
+from sklearn_asal.trainer.priors import Uniform
+from sklearn_asal.trainer.simulator import Rollout, draw_batches, draw_tasks, simulate
 
 SMALL = {"embedding": 16, "hidden": 8, "heads": 2}
 PRESET = Preset(max_budget=7, n_init=3, **SMALL)
@@ -229,6 +230,45 @@ def test_contrastive_bound_against_a_loop():
     at = torch.full((6, 1, 2), 0.3)
     shared = tasks.contrast(at)[:, :, 0]
     assert torch.equal((torch.cdist(shared, shared) < 1e-4).float(), same)
+
+
+@pytest.mark.parametrize("n_batches", [1, 2])
+def test_correlated_contrast(n_batches):
+    """The true function and the others have the prior's variance, and any two the correlation."""
+    c, K, n = 0.8, 3000, 4
+    preset = PRESETS["dad-2d"].replace(n_contrastive=2, contrast_correlation=c, max_budget=1)
+    generator = torch.Generator().manual_seed(0)
+    drawn = draw_batches(preset, n_batches, (K // n_batches, 1, n), generator)
+    values = []
+    for tasks in drawn:
+        x = torch.full((len(tasks), 1, 2), 0.3)
+        values.append(torch.cat([tasks.f(x)[:, None], tasks.contrast(x)], 1)[..., 0])
+    values = torch.cat(values).numpy()
+    correlation = np.corrcoef(values.T)
+    np.testing.assert_allclose(correlation[np.triu_indices(3, 1)], c, atol=0.03)
+    np.testing.assert_allclose(values.var(0), values.var(), rtol=0.1)
+
+
+def test_bound_of_correlated_contrast_is_below_the_information():
+    """In expectation, of I(f; data | h); at one point that is log(1 + (1 - c) v / noise) / 2."""
+    c, noise = 0.9, 0.03
+    preset = PRESETS["dad-2d"].replace(
+        n_contrastive=150,
+        contrast_correlation=c,
+        max_budget=1,
+        lengthscale=Uniform(0.2, 0.2),
+        variance=Uniform(1.0001 - noise, 1.0001 - noise),
+    )
+    tasks = draw_tasks(preset, 225, 1, 1, torch.Generator().manual_seed(0))
+    X = tasks.X.expand(-1, 2, -1)
+    Y = torch.cat([tasks.Y, tasks.f(tasks.X) + tasks.y_noise], 1)
+    mask = torch.ones(225, 2, dtype=torch.bool)
+    scores = objective("DAD", Rollout(X, Y, None, mask, 1), tasks, 0.0)
+    # Functions are centred, which leaves a little less than the variance.
+    variance = tasks.f(tasks.X).var().item()
+    information = 0.5 * math.log(1 + 2 * (1 - c) * variance / noise)
+    sem = scores.std().item() / 15
+    assert information - 0.15 - 3 * sem < scores.mean().item() < information + 3 * sem
 
 
 def test_entropy_is_the_joint_density(campaign):

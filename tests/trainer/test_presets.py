@@ -57,6 +57,13 @@ def test_dad_has_a_gradient_where_it_is_short():
     assert norm > 0.1
 
 
+def test_correlated_contrast_needs_one_function_a_kernel():
+    with pytest.raises(ValueError, match="contrast_correlation needs n_functions=1"):
+        PRESETS["dad-2d"].replace(contrast_correlation=0.9, n_functions=2)
+    with pytest.raises(ValueError, match="contrast_correlation must be in"):
+        PRESETS["dad-2d"].replace(contrast_correlation=1.0)
+
+
 def test_noise_may_be_most_of_an_output_without_a_safety_function():
     noisy = PRESETS["2d"].replace(variance=Uniform(0.3, 0.4))
     assert noisy.variance.high == 0.4
