@@ -14,7 +14,7 @@ sklearn-asal picks the next experiment: the one that teaches your model most, an
   {_PROGRAM} demo                 thirty safe queries, a table, a picture
   {_PROGRAM} next --help          the next experiments for a CSV or Excel file
   {_PROGRAM} bench run --help     compare methods; bench latency times queries on this machine
-  {_PROGRAM} --help               all commands: watch, report, log, info, train, evaluate, export"""
+  {_PROGRAM} --help               all commands: watch, report, log, info, train, reproduce"""
 
 
 def main(argv=None):
@@ -30,6 +30,7 @@ def main(argv=None):
     _add_train(commands, with_fields="train" in argv[:1])
     _add_evaluate(commands)
     _add_bench(commands)
+    _add_reproduce(commands, with_fields="reproduce" in argv[:1])
     _add_export(commands)
     _add_info(commands)
     _add_log(commands)
@@ -99,6 +100,17 @@ def _add_bench(commands):
     from .benchmarks.command import add_arguments
 
     add_arguments(commands.add_parser("bench", help="compare methods on twelve tasks"))
+
+
+# -- reproduce -----------------------------------------------------------------------------
+
+
+def _add_reproduce(commands, with_fields):
+    reproduce = commands.add_parser("reproduce", help="other tables of the paper, as small grids")
+    if with_fields:  # the experiments need torch, which takes seconds to import
+        from .reproduce.command import add_arguments
+
+        add_arguments(reproduce)
 
 
 # -- evaluate, export and info -------------------------------------------------------------

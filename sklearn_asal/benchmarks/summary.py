@@ -325,14 +325,14 @@ def tables(lines, without=()):
             label_of(line.method),
             str(line.seeds),
             str(line.queries),
-            _plus_minus(line.rmse),
-            _plus_minus(paper) if paper else "",
+            plus_minus(line.rmse),
+            plus_minus(paper) if paper else "",
         ]
         if safe:
             # The claim is about campaigns of the paper's length.
             claimed = line.method == "asal" and line.queries == N_QUERIES.get(line.task)
             row += [
-                _plus_minus(line.safe_share),
+                plus_minus(line.safe_share),
                 "> 0.95" if claimed else "",
                 _or_blank(line.truly_safe_share),
                 f"{line.worst_run:.3f}",
@@ -411,10 +411,23 @@ def _place(names, name):
 
 
 def _or_blank(pair, sign=""):
-    return "" if math.isnan(pair[0]) else _plus_minus(pair, sign)
+    return "" if math.isnan(pair[0]) else plus_minus(pair, sign)
 
 
-def _plus_minus(pair, sign=""):
+def plus_minus(pair, sign=""):
+    """A mean and its error as text.
+
+    Parameters
+    ----------
+    pair : (float, float)
+        No error is shown where it is NaN.
+    sign : {"", "+"}
+        Of format specifications, for the mean.
+
+    Returns
+    -------
+    str
+    """
     mean, error = pair
     mean = f"{mean:{sign}.3f}"
     return mean if math.isnan(error) else f"{mean} ± {error:.3f}"

@@ -1,0 +1,1 @@
+"""The paper's other tables and figures, as grids that can be resumed."""
