@@ -51,7 +51,7 @@ def add_arguments(train):
         metavar="PRESET",
         help=f"{', '.join(PRESETS)}, or {ANY}: one policy for all numbers of features, or {PFN}: "
         f"the network of GPQuerier(surrogate='pfn'). Of the fields below, {ANY} and {PFN} take "
-        "--steps (default: 30000 and 6000) and --seed (default: 0). For comparison also "
+        "--steps (default: 30000 and 15000) and --seed (default: 0). For comparison also "
         f"{' and '.join(RECIPES)}, which take --{', --'.join(_OF_ALINE)}.",
     )
     train.add_argument("--out", help="folder of the run")

@@ -117,7 +117,7 @@ class PFNTrainer(SupervisedTrainer):
     ----------
     out : path-like
         The folder of the run; made if missing.
-    steps : int, default=6000
+    steps : int, default=15000
     seed : int, default=0
     threads, save_every, progress, max_seconds
         See :class:`~sklearn_asal.trainer.supervised.SupervisedTrainer`.
@@ -136,7 +136,7 @@ class PFNTrainer(SupervisedTrainer):
         self,
         out,
         *,
-        steps=6_000,
+        steps=15_000,
         seed=0,
         threads=None,
         save_every=120.0,
