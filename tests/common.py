@@ -101,6 +101,9 @@ class FarthestQuerier(StrategyQuerier):
         return np.linalg.norm(points[:, None] - X, axis=2).min(axis=1).argmax()
 
 
+# Arbitrary data leave nothing safe more often than not.
+_BOLD = {"on_no_safe": "least_unsafe"}
+
 QUERIERS = {
     "UniformQuerier": UniformQuerier,
     "BestSafeQuerier": BestSafeQuerier,
@@ -108,26 +111,23 @@ QUERIERS = {
         **{"policy": policy_file(False), **params}
     ),
     "AmortizedSafeQuerier": lambda **params: AmortizedSafeQuerier(
-        **{"policy": policy_file(True), "guard": False, **params}
+        **{"policy": policy_file(True), "guard": False, **_BOLD, **params}
     ),
     "AmortizedSafeQuerier, guarded": lambda **params: AmortizedSafeQuerier(
-        **{"policy": policy_file(True), **params}
+        **{"policy": policy_file(True), **_BOLD, **params}
     ),
     "AmortizedQuerier, any": AmortizedQuerier,
-    "AmortizedSafeQuerier, any": AmortizedSafeQuerier,
+    "AmortizedSafeQuerier, any": lambda **params: AmortizedSafeQuerier(**{**_BOLD, **params}),
     "AmortizedSafeQuerier, any, guarded": lambda **params: AmortizedSafeQuerier(
-        **{"guard": True, **params}
+        **{"guard": True, **_BOLD, **params}
     ),
     "GPQuerier": lambda **params: GPQuerier(**{"n_candidates": 500, **params}),
-    # Arbitrary data leave nothing safe more often than not.
-    "GPSafeQuerier": lambda **params: GPSafeQuerier(
-        **{"n_candidates": 500, "on_no_safe": "least_unsafe", **params}
-    ),
+    "GPSafeQuerier": lambda **params: GPSafeQuerier(**{"n_candidates": 500, **_BOLD, **params}),
     "GPSafeQuerier, guarded": lambda **params: GPSafeQuerier(
         **{
             "surrogate": "ensemble",
             "acquisition": "variance_reduction",
-            "on_no_safe": "least_unsafe",
+            **_BOLD,
             "guard": True,
             **params,
         }
@@ -136,7 +136,7 @@ QUERIERS = {
         **{
             "surrogate": "amortized",
             "acquisition": "variance_reduction",
-            "on_no_safe": "least_unsafe",
+            **_BOLD,
             **params,
         }
     ),
@@ -144,7 +144,7 @@ QUERIERS = {
         **{
             "surrogate": "ensemble",
             "acquisition": "variance_reduction",
-            "on_no_safe": "least_unsafe",
+            **_BOLD,
             **params,
         }
     ),
