@@ -17,6 +17,8 @@ PANELS = {
 # No two methods of one suite share these; more and more gaps.
 _DASHES = [(), (10, 2), (6, 2), (6, 2, 1.5, 2), (3, 3), (2, 4), (1, 2), (1, 5), (1, 9)]
 _MARKERS = "os^DvP<X>*phd8H"
+# Inches that a column of the legend takes.
+_LEGEND = 2.1
 
 
 class ComparisonDisplay:
@@ -165,7 +167,9 @@ class ComparisonDisplay:
         if legend and columns:
             handles, labels = self.axes_[0].get_legend_handles_labels()
             if is_alone and self.figure_.get_constrained_layout():
-                place, where, n_columns = self.figure_, "outside lower center", 6
+                width = self.figure_.get_size_inches()[0]
+                place, where = self.figure_, "outside lower center"
+                n_columns = max(2, int(width / _LEGEND))
             else:
                 place, where, n_columns = self.axes_[0], "best", 1
             place.legend(handles, labels, handlelength=3.5, loc=where, ncols=n_columns)
@@ -195,14 +199,16 @@ def _styles(curves):
 
 
 def _style(rank, place):
-    rank %= len(_DASHES)
+    color, dashes = CYCLE[rank % len(CYCLE)], rank
+    if rank >= len(_DASHES):  # colours come again, with other dashes
+        dashes = 1 + (rank + 3) % (len(_DASHES) - 1)
     return {
-        "color": CYCLE[rank % len(CYCLE)],
-        "ls": (0, _DASHES[rank]),
-        "lw": 1.5 if rank else 3.0,  # the lowest one has no gaps, but edges
+        "color": color,
+        "ls": (0, _DASHES[dashes]),
+        "lw": 1.5 if dashes else 3.0,  # the lowest one has no gaps, but edges
         "marker": _MARKERS[place % len(_MARKERS)],
         # What leaves more gaps goes on top of what leaves fewer.
-        "zorder": 2 + rank / len(_DASHES),
+        "zorder": 2 + dashes / len(_DASHES),
     }
 
 

@@ -86,6 +86,14 @@ def test_no_two_methods_of_a_suite_look_alike(tmp_path):
         assert [line.get_label() for line in lines] == [METHODS[one].label for one in methods]
 
 
+def test_no_two_of_all_methods_look_alike(tmp_path):
+    results, methods = Results(tmp_path), [name for name, one in METHODS.items() if not one.safe]
+    for method in methods:
+        results.records["townsend", method, 0] = [Record(1, 0.5, 1.0, 0.0, 1.0)]
+    lines = shown(results, "townsend").axes_[0].lines
+    assert len({(line.get_color(), str(line._dash_pattern)) for line in lines}) == len(methods)
+
+
 def report_sized(display):
     """As the report draws it."""
     display.figure_.set_size_inches(4.2 * len(display.axes_), 3.6)
