@@ -1,6 +1,7 @@
 """CampaignDisplay: what was measured where, and what is expected elsewhere."""
 
 import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -8,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..exceptions import BudgetExhaustedError, NoSafeCandidateError, PoolExhaustedError
+from ..queriers.cut_short import OK
 from ..space import by_feature
 from ..validation import as_rows, finite_array, whole
 from . import curve, parallel, plane
 from .campaign_data import CampaignData, campaign_of, data_of, unlogged
 from .sections import Section, section_of
-from .style import axes_or_new
+from .style import axes_or_new, setting, shown
 
 Kind = Literal["auto", "curve", "map", "slices", "parallel"]
 
@@ -22,6 +24,10 @@ _KINDS = "curve", "map", "slices", "parallel"
 _MOST = 5
 # Values of each feature, of which predictions are made.
 _N_GRID = {"curve": 201, "map": 81, "slices": 41}
+#: The ``gid`` of the text that says where other inputs are held.
+HELD = "held"
+# Small letters that fit into an inch.
+_LETTERS = 12
 
 
 class CampaignDisplay:
@@ -102,7 +108,7 @@ class CampaignDisplay:
         *,
         kind: Kind = "auto",
         features: Sequence[int | str] | None = None,
-        at: Literal["last", "best"] | ArrayLike = "last",
+        at: Literal["last", "best"] | ArrayLike | None = None,
         x_next: Literal["query"] | ArrayLike | None = "query",
         pool: Any = None,
         n_init: int | None = None,
@@ -125,9 +131,11 @@ class CampaignDisplay:
             coordinates. "auto" goes by the number of features: one, two, three to five, more.
         features : sequence of int or str, default=None
             The features that are shown, by position or name; all by default.
-        at : {"last", "best"} or array-like of shape (n_features,), default="last"
-            Where the features are that a map does not show: at the last measurement, at the safe
-            one with the largest output, or at a point in the user's units.
+        at : {"last", "best"}, array-like of shape (n_features,) or None, default=None
+            Where the features are that a map does not show; the figure says it. None means at the
+            first proposal that is drawn, or else at the first point that is pending, or else at
+            the last measurement. "last" is the last measurement that was not cut short, "best" the
+            safe one with the largest output; a point is in the user's units.
         x_next : "query", None or array-like of shape (k, n_features), default="query"
             Proposals that are marked. "query" asks the querier; if it has none to make, because
             the budget is spent or nothing is safe enough, none is marked.
@@ -166,6 +174,9 @@ class CampaignDisplay:
         n_features = data.X.shape[1]
         shown = _positions(features, data.feature_names)
         kind = _checked_kind(kind, shown)
+        proposals, pending = _proposals(querier, x_next, pool, n_features), querier.pending_
+        if at is None:
+            at = [*proposals, *pending, "last"][0]
         point = _point(at, data)
         rows = getattr(pool, "X", pool)
         sections = []
@@ -179,8 +190,8 @@ class CampaignDisplay:
             features=shown,
             sections=sections,
             at=point,
-            x_next=_proposals(querier, x_next, pool, n_features),
-            pending=querier.pending_,
+            x_next=proposals,
+            pending=pending,
             candidates=None if rows is None else finite_array(rows, "pool"),
         )
         return display.plot(ax, **plot_params)
@@ -258,12 +269,12 @@ class CampaignDisplay:
         ax : matplotlib.axes.Axes, default=None
             Where to draw; a new figure by default.
         response : {"mean", "std", "p_safe"}, default="mean"
-            What maps show: the expected output, its standard deviation, or the probability to be
-            safe.
+            What maps and slices show: the expected output, its standard deviation, or the
+            probability to be safe. Curves show all of these, and parallel coordinates none.
         level : float, default=0.95
             A point counts as safe from this probability on, and as unsafe below 1 minus that.
         numbers : bool, default=None
-            Whether queries are numbered, in their order; by default in a single map.
+            Whether queries have their number, the position in ``X_``; by default in a single map.
         legend : bool, default=True
 
         Returns
@@ -273,12 +284,17 @@ class CampaignDisplay:
         Raises
         ------
         ValueError
-            An invalid argument, such as ``response="p_safe"`` without limits.
+            An invalid argument, such as ``response="p_safe"`` without limits, or in curves.
         """
         if response not in ("mean", "std", "p_safe"):
             raise ValueError(f"response must be 'mean', 'std' or 'p_safe', got {response!r}.")
         if not 0.5 < level < 1:
             raise ValueError(f"level must be above 0.5 and below 1, got {level!r}.")
+        if response != "mean" and self.kind not in ("map", "slices"):
+            raise ValueError(
+                f"response={response!r} is for maps and slices, and not for kind={self.kind!r}; "
+                "leave it out, or choose two features or more by features=."
+            )
         if response == "p_safe" and any(one.p_safe is None for one in self.sections):
             raise ValueError("response='p_safe' needs a querier with limits; this one has none.")
         if self.kind == "curve":
@@ -296,7 +312,37 @@ class CampaignDisplay:
             self.ax_ = axes_or_new(ax, (2.0 + 1.2 * len(self.features), 4.2))
             self.axes_ = parallel.draw(self, self.ax_, legend)
         self.figure_ = self.ax_.figure
+        self._say_where()
         return self
+
+    def _say_where(self):
+        """Say in the figure where inputs are held that panels do not show."""
+        n_along = {"curve": 1, "map": 2, "slices": 2}.get(self.kind, 0)
+        if not self.sections or n_along == len(self.at):
+            return
+        # With one section what it is along is on its axes.
+        along = self.features if len(self.sections) == 1 else ()
+        said = [
+            setting(name, value, self.data.units)
+            for j, (name, value) in enumerate(zip(self.data.feature_names, self.at, strict=True))
+            if j not in along
+        ]
+        word = "about" if self.sections[0].is_moved else "at"
+        text = f"other inputs {word} {', '.join(said)}"
+        lines = textwrap.wrap(text, int(_LETTERS * self.figure_.get_figwidth()))
+        first = self.axes_[0]
+        # It may be wider than the panel: a blank title has its height in the layout.
+        first.set_title("\n".join(" " * len(lines)), size="small")
+        first.annotate(
+            shown("\n".join(lines)),
+            (0, 1),
+            (0, 6),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            size="small",
+            in_layout=False,
+            gid=HELD,
+        )
 
 
 def _checked_kind(kind, shown):
@@ -329,9 +375,9 @@ def _point(at, data):
     """The point that sections go through."""
     if isinstance(at, str):
         if at == "last":
-            return data.X[-1]
+            return data.X[np.flatnonzero(data.status == OK)[-1]]
         if at != "best":
-            raise ValueError(f"at must be 'last', 'best' or a point, got {at!r}.")
+            raise ValueError(f"at must be 'last', 'best', a point or None, got {at!r}.")
         usable = data.is_safe & ~np.isnan(data.y)
         if not usable.any():
             raise ValueError("at='best' needs a safe measurement with an output; there is none.")

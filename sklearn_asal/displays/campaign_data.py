@@ -35,7 +35,7 @@ class CampaignData:
         0 and 1 for booleans; NaN where nothing was measured. No columns for queriers without
         limits.
     is_safe : ndarray of bool of shape (n,)
-        Whether a run kept all limits; True where nothing is known.
+        Whether a run is known to have kept all limits; True for all without limits.
     status : ndarray of str of shape (n,)
     n_init : int
         The first so many observations were not proposed.
@@ -123,14 +123,13 @@ def data_of(
     X, y, status = querier.X_, querier.y_, querier.status_
     n, n_features = X.shape
     has_limits = hasattr(querier, "safety_threshold")
-    z, is_safe = np.empty((n, 0)), np.ones(n, dtype=bool)
+    z, is_safe = np.empty((n, 0)), np.full(n, not has_limits)
     thresholds, above = np.empty(0), np.empty(0, dtype=bool)
     if has_limits:
         ok, raw = status == OK, querier.z_
         threshold, when = querier.safety_threshold, querier.safe_when
         boolean = boolean_limits(raw[ok])
         is_safe[ok] = (distances_to_limits(raw[ok], threshold, when) >= 0).all(axis=1)
-        is_safe[status == ABORTED] = False
         z = raw.reshape(n, -1).astype(float)
         thresholds = np.where(boolean, 0.5, np.broadcast_to(threshold, len(boolean)))
         above = boolean | (np.broadcast_to(when, len(boolean)) == "above")

@@ -94,7 +94,7 @@ class ComparisonDisplay:
         Raises
         ------
         ValueError
-            No such task or method, or several tasks and none is named.
+            No results, no such task or method, or several tasks and none is named.
         """
         from ..benchmarks.results import Results
         from ..benchmarks.summary import curves
@@ -104,6 +104,13 @@ class ComparisonDisplay:
             campaigns, task = dict(results), task or ""
         else:
             results = results if isinstance(results, Results) else Results(results)
+            if not results.records:
+                file = results.folder / "results.csv"
+                what = "no finished cell in" if file.exists() else "no file"
+                raise ValueError(
+                    f"results: there is {what} {file}; pass the folder that bench run wrote to "
+                    "(--out)."
+                )
             known = sorted({name for name, _, _ in results.records})
             if task is None and len(known) == 1:
                 task = known[0]

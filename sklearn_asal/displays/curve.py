@@ -17,6 +17,7 @@ from .style import (
     mark_outside,
     panels,
     percent,
+    shade_unsafe,
 )
 
 
@@ -37,6 +38,7 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
     for i, panel in enumerate(axes):
         limit = i - 1 if n_panels > 1 else 0
         is_limit = i > 0
+        has_limit = is_limit or data.is_output
         values = data.z[:, limit] if is_limit else data.y
         if section is not None:
             parts = (section.mean, section.std)
@@ -44,7 +46,7 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
                 parts = section.z_mean[:, limit], section.z_std[:, limit]
             _band(panel, section, *parts)
             _shade(panel, section, level)
-        if is_limit or data.is_output:
+        if has_limit:
             panel.axhline(data.thresholds[limit], color=BLACK, ls="--", lw=1.2, label="limit")
         feature_axis(panel.xaxis, data.kinds[j], data.box.lower[j], data.box.upper[j])
         # One point far outside must not squeeze all others.
@@ -54,12 +56,13 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
             known = ~np.isnan(at)
             if known.any():
                 panel.scatter(x[known], at[known], label=CALLED[name], zorder=3, **MARKS[name])
-            if (~known).any():  # at the lower edge, for there is no number
+            if (~known).any():  # at an edge, for there is no number; unsafe ones at that side
                 edge = panel.get_xaxis_transform()
                 label = None if known.any() else CALLED[name]
-                zeros = np.full((~known).sum(), 0.03)
+                is_high = has_limit and (name == "failed") == data.above[limit]
+                heights = np.full((~known).sum(), 0.97 if is_high else 0.03)
                 panel.scatter(
-                    x[~known], zeros, transform=edge, label=label, zorder=3, **MARKS[name]
+                    x[~known], heights, transform=edge, label=label, zorder=3, **MARKS[name]
                 )
         for x in display.x_next[:, j]:
             panel.axvline(x, color=PURPLE, lw=1.5, label=CALLED["next"])
@@ -67,6 +70,8 @@ def draw(display: Any, ax: Any, level: float, legend: bool) -> Any:
             panel.axvline(x, color=PURPLE, lw=1.0, ls=":", label=CALLED["pending"])
         beyond = (place != data.X[:, j]) & ~np.isnan(values)
         mark_outside(panel, np.column_stack([place, values])[beyond])
+        if has_limit:
+            shade_unsafe(panel, data.thresholds[limit], data.above[limit])
         panel.set_ylabel(data.label(data.z_names[limit] if is_limit else data.y_name))
     axes[-1].set_xlabel(data.label(data.feature_names[j]))
     if legend:

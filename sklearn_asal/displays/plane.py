@@ -23,8 +23,12 @@ from .style import (
 
 _COLOURS = "cividis"
 _LEVELS = 12
+# From these numbers on, so many intervals of ticks have room below each of several panels.
+_LARGE, _TICKS = 1e4, 3
 # Measurements far from a slice are faint; from this distance on they are the faintest.
 _FAR, _FAINT = 0.5, 0.15
+# Of networks that compute in single precision, in standard deviations.
+_ROUNDING = 1e-6
 
 
 def draw_map(
@@ -32,10 +36,9 @@ def draw_map(
 ) -> Any:
     """Draw two features into one axes; returns ``[ax]``."""
     section = display.sections[0] if display.sections else None
-    drawn = None if section is None else _field(ax, display, section, response, level, None)
-    if drawn is not None:
-        label = _label(display.data, response)
-        ax.figure.colorbar(drawn, ax=ax, label=label)
+    levels = None if section is None else _levels([section], response)
+    drawn = None if section is None else _field(ax, display, section, response, level, levels)
+    _bar(drawn, levels, ax, _label(display.data, response))
     _axes(ax, display.data, display.features)
     _points(ax, display, display.features, numbers is not False)
     if legend:
@@ -47,13 +50,14 @@ def draw_slices(
     display: Any, ax: Any, response: str, level: float, numbers: bool | None, legend: bool
 ) -> Any:
     """Draw all pairs of features below the diagonal; returns the panels, ``(n_pairs,)``."""
+    from matplotlib.ticker import MaxNLocator
+
     chosen, data = display.features, display.data
     n = len(chosen)
     grid, below = panels(ax, n - 1, n - 1)
     pairs, axes = list(itertools.combinations(range(n), 2)), []
     by_pair = dict(zip(pairs, display.sections, strict=True)) if display.sections else {}
-    values = [_of(section, response) for section in by_pair.values()]
-    levels = _levels(values, response) if values else None
+    levels = _levels(list(by_pair.values()), response) if by_pair else None
     drawn = None
     for row, column in itertools.product(range(n - 1), range(n - 1)):
         panel, pair = grid[row, column], (column, row + 1)
@@ -65,6 +69,9 @@ def draw_slices(
             drawn = _field(panel, display, by_pair[pair], response, level, levels)
         features = chosen[pair[0]], chosen[pair[1]]
         _axes(panel, data, features)
+        locator = panel.xaxis.get_major_locator()
+        if isinstance(locator, MaxNLocator) and np.abs(panel.get_xlim()).max() >= _LARGE:
+            locator.set_params(nbins=_TICKS)
         _points(panel, display, features, bool(numbers), by_pair.get(pair))
         if row < n - 2:
             panel.set(xlabel="")
@@ -72,8 +79,7 @@ def draw_slices(
         if column > 0:
             panel.set(ylabel="")
             panel.tick_params(labelleft=False)
-    if drawn is not None:
-        ax.figure.colorbar(drawn, ax=list(grid.ravel()), label=_label(data, response), shrink=0.8)
+    _bar(drawn, levels, list(grid.ravel()), _label(data, response), shrink=0.8)
     if legend:
         _legend_in(grid[0, -1], axes) if n > 2 else legend_below(below, axes)
     return np.array(axes)
@@ -90,6 +96,12 @@ def _legend_in(corner, axes):
             handle.set_alpha(1.0)  # the first point may be a faint one
 
 
+def _bar(drawn, levels, ax, label, **options):
+    """A bar of colours, where there is more than one colour."""
+    if drawn is not None and len(levels) > 2:
+        drawn.axes.figure.colorbar(drawn, ax=ax, label=label, **options)
+
+
 def _label(data, response):
     return {
         "mean": f"expected {data.label(data.y_name)}",
@@ -102,16 +114,19 @@ def _of(section, response):
     return section.cells(getattr(section, response))
 
 
-def _levels(values, response):
-    """Levels that are the same in all maps."""
+def _levels(sections, response):
+    """Levels that are the same in all maps; two where values differ by rounding alone."""
     if response == "p_safe":
         return np.linspace(0.0, 1.0, 11)
     from matplotlib.ticker import MaxNLocator
 
+    values = [_of(section, response) for section in sections]
     low = min((one.min() for one in values if one.count()), default=0.0)
     high = max((one.max() for one in values if one.count()), default=1.0)
-    levels = MaxNLocator(_LEVELS).tick_values(low, high)
-    return levels if len(levels) > 1 else np.array([low - 0.5, high + 0.5])
+    scale = max(section.std.max() for section in sections)
+    if high - low <= _ROUNDING * scale + np.finfo(float).eps * 100 * abs(high):
+        return np.array([low - 0.5, high + 0.5])
+    return MaxNLocator(_LEVELS).tick_values(low, high)
 
 
 def _field(ax, display, section, response, level, levels):
@@ -119,8 +134,10 @@ def _field(ax, display, section, response, level, levels):
     values = _of(section, response)
     if not values.count():
         return None
-    levels = _levels([values], response) if levels is None else levels
     drawn = ax.contourf(*section.coordinates(), values, levels=levels, cmap=_COLOURS)
+    if len(levels) == 2:
+        label = f"{_label(display.data, response)}: {values.mean():.6g} everywhere"
+        ax.fill_between([], [], [], color=drawn.get_facecolor()[0], label=label)
     if section.p_safe is None:
         return drawn
     p_safe = section.cells(section.p_safe)
@@ -189,13 +206,14 @@ def _points(ax, display, features, numbers, section=None):
         if mark["marker"] != "x":
             mark |= {"edgecolor": "white", "linewidth": 0.6}
         mark["color"] = to_rgba_array([mark["color"]] * mask.sum(), alpha[mask])
-        ax.scatter(*at[mask].T, label=CALLED[name], zorder=3, **mark)
+        label = "queries, by number" if numbers and name == "query" else CALLED[name]
+        ax.scatter(*at[mask].T, label=label, zorder=3, **mark)
         if numbers and name in ("query", "unsafe"):
             for i in np.flatnonzero(mask):
                 if i >= data.n_init:
                     ax.text(
                         *at[i],
-                        str(i + 1 - data.n_init),
+                        str(i),
                         ha="center",
                         va="center",
                         color="white",

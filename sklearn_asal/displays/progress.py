@@ -10,7 +10,17 @@ from sklearn.base import clone
 from ..queriers.progress import Progress
 from ..validation import finite_array, whole
 from .campaign_data import CampaignData, begun, campaign_of, continued, data_of, unlogged
-from .style import BLUE, GREEN, GREY, SKY_BLUE, VERMILLION, axes_or_new, legend_below, named
+from .style import (
+    BLUE,
+    GREEN,
+    GREY,
+    SKY_BLUE,
+    VERMILLION,
+    axes_or_new,
+    legend_below,
+    named,
+    whole_ticks,
+)
 
 
 class ProgressDisplay:
@@ -310,6 +320,7 @@ class ProgressDisplay:
             ax.set_yscale("log")
         else:
             ax.set_ylim(bottom=0.0)
+        whole_ticks(ax.xaxis)
         unit = None if self.y_unit is None else {self.y_name: self.y_unit}
         ax.set(xlabel="observations", ylabel=f"error (RMSE) of {named(self.y_name, unit)}")
         if legend:

@@ -24,6 +24,8 @@ from .style import (
     axes_or_new,
     legend_below,
     panels,
+    shade_unsafe,
+    whole_ticks,
 )
 
 # Where predictions of proposals are drawn, beside those from all other runs.
@@ -234,7 +236,8 @@ class SafetyDisplay:
         grid, below = panels(self.ax_, n, len(ratios), sharex="col", width_ratios=ratios)
         for panel, limit in zip(grid[:, 0], self.limits, strict=True):
             self._measurements(panel, limit)
-        grid[-1, 0].set_xlabel("run")
+        grid[-1, 0].set_xlabel("number of the run (from 0)")
+        whole_ticks(grid[-1, 0].xaxis)
         if calibration:
             for panel, limit in zip(grid[:, 1], self.limits, strict=True):
                 self._calibration(panel, limit)
@@ -247,7 +250,7 @@ class SafetyDisplay:
 
     def _measurements(self, ax, limit):
         data, z = self.data, self.data.z[:, limit]
-        run, threshold = np.arange(1, len(z) + 1), data.thresholds[limit]
+        run, threshold = np.arange(len(z)), data.thresholds[limit]
         ax.axhline(threshold, color=BLACK, ls="--", lw=1.2, label="limit")
         if self.calibration is not None:
             predicted = data.status != FAILED
@@ -298,25 +301,14 @@ class SafetyDisplay:
                     zorder=3,
                     **MARKS[name],
                 )
-        self._unsafe_side(ax, limit, threshold)
+        shade_unsafe(ax, threshold, data.above[limit])
         labels = {True: "pulled back by the guard", False: "guard found nothing safe enough"}
         for i, action in (self.actions or {}).items():
             if i < len(z) and not action.passed:
                 enough = action.is_safe_enough
                 style, colour = (":", PURPLE) if enough else ("-.", VERMILLION)
-                ax.axvline(i + 1, color=colour, ls=style, lw=1.5, label=labels[enough], zorder=2)
-        ax.set(xlim=(0.5, len(z) + 0.5), ylabel=data.label(data.z_names[limit]))
-
-    def _unsafe_side(self, ax, limit, threshold):
-        low, high = ax.get_ylim()
-        room = 0.12 * (high - low)
-        if self.data.above[limit]:
-            low = min(low, threshold - room)
-        else:
-            high = max(high, threshold + room)
-        span = (low, threshold) if self.data.above[limit] else (threshold, high)
-        ax.axhspan(*span, color=VERMILLION, alpha=0.1, lw=0, zorder=0, label="unsafe side")
-        ax.set_ylim(low, high)
+                ax.axvline(i, color=colour, ls=style, lw=1.5, label=labels[enough], zorder=2)
+        ax.set(xlim=(-0.5, len(z) - 0.5), ylabel=data.label(data.z_names[limit]))
 
     def _calibration(self, ax, limit):
         data, found = self.data, self.calibration

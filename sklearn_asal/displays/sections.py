@@ -31,6 +31,8 @@ class Section:
         widths of the bounds.
     kinds : tuple of Integer, Log, Grid or None
         Of the features.
+    is_moved : bool
+        Whether the other features are moved from point to point, so that equations hold.
     """
 
     features: tuple[int, ...]
@@ -43,6 +45,7 @@ class Section:
     may_be: np.ndarray
     distances: np.ndarray
     kinds: tuple[Any, ...]
+    is_moved: bool = False
 
     def coordinates(self) -> tuple[np.ndarray, ...]:
         """Where :meth:`cells` are drawn: from edge to edge of each setting, else ``values``."""
@@ -130,6 +133,7 @@ def section_of(
         may_be.reshape(shape),
         distances,
         tuple(kinds[j] for j in features),
+        constraints is not None and bool(constraints.is_equation.any()),
     )
 
 

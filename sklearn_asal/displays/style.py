@@ -1,6 +1,5 @@
 """What all displays share: colours, marks, axes, and names on them."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,22 +98,23 @@ def panels(ax: Any, n_rows: int, n_columns: int, **options: Any) -> tuple[Any, A
 
 def named(name: str, units: Mapping[str, str] | None) -> str:
     """A label of axes: name and unit."""
+    return shown(with_unit(name, units))
+
+
+def with_unit(name: str, units: Mapping[str, str] | None) -> str:
+    """A name and its unit, if it has one, in plain text."""
     unit = None if units is None else units.get(name)
-    return shown(name if unit is None else f"{name} ({unit})")
+    return name if unit is None else f"{name} ({unit})"
 
 
-@functools.lru_cache(maxsize=256)
+def setting(name: str, value: float, units: Mapping[str, str] | None) -> str:
+    """A name, its value and unit, in plain text."""
+    return f"{name} = {value:.4g} {'' if units is None else units.get(name, '')}".rstrip()
+
+
 def shown(text: str) -> str:
-    """A text for figures; dollar signs that are no mathematics are shown as they are."""
-    if "$" not in text:
-        return text
-    from matplotlib.mathtext import MathTextParser
-
-    try:
-        MathTextParser("path").parse(text)
-    except (ValueError, RuntimeError):
-        return text.replace("\\$", "$").replace("$", r"\$")
-    return text
+    """A text for figures, in which dollar signs are no mathematics."""
+    return text.replace("\\$", "$").replace("$", r"\$")
 
 
 def check_units(units: Mapping[str, str] | None, names: Sequence[str]) -> None:
@@ -190,7 +190,7 @@ def feature_axis(axis: Any, kind: Any, low: float, high: float) -> None:
     low, high : float
         The bounds.
     """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     log, levels = kind is not None and kind.log, settings_of(kind)
     name = axis.axis_name
@@ -201,7 +201,7 @@ def feature_axis(axis: Any, kind: Any, low: float, high: float) -> None:
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     elif isinstance(kind, Integer) and not log:
-        axis.set_major_locator(MaxNLocator(integer=True))
+        whole_ticks(axis)
     ends = np.array([low, high]) if levels is None else cell_edges(levels, log)[[0, -1]]
     ends = np.log(ends) if log else ends
     # Room for what lies at the bounds.
@@ -233,6 +233,35 @@ def cell_edges(levels: np.ndarray, log: bool) -> np.ndarray:
     half = np.diff(at) / 2
     edges = np.concatenate([[at[0] - half[0]], at[:-1] + half, [at[-1] + half[-1]]])
     return np.exp(edges) if log else edges
+
+
+def whole_ticks(axis: Any) -> None:
+    """Ticks at whole numbers alone, for an axis that counts."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def shade_unsafe(ax: Any, threshold: float, above: bool) -> None:
+    """Shade the unsafe side of a limit, with some room for it.
+
+    Parameters
+    ----------
+    ax : Axes
+        With all that is drawn.
+    threshold : float
+    above : bool
+        Whether the safe side is above.
+    """
+    low, high = ax.get_ylim()
+    room = 0.12 * (high - low)
+    if above:
+        low = min(low, threshold - room)
+    else:
+        high = max(high, threshold + room)
+    span = (low, threshold) if above else (threshold, high)
+    ax.axhspan(*span, color=VERMILLION, alpha=0.1, lw=0, zorder=0, label="unsafe side")
+    ax.set_ylim(low, high)
 
 
 def within(ax: Any, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,14 @@ from ..exceptions import warn_user
 
 #: Version of the format; a file of a later one is refused.
 FORMAT = 1
+# Of a file, as :meth:`CampaignLog.write` writes it.
+_BEGINNING = b'{"event": "campaign"'
+
+
+def _may_begin(line):
+    """Whether a line that cannot be read is the first one of a log, or the beginning of it."""
+    n = min(len(line), len(_BEGINNING))
+    return line[:n] == _BEGINNING[:n]
 
 
 class CampaignLog:
@@ -210,6 +218,8 @@ class CampaignLog:
                 if not isinstance(event, dict) or "event" not in event:
                     raise ValueError("no event")
             except ValueError as error:
+                if number == 1 and not _may_begin(line):
+                    raise self._no_log() from None
                 if is_last:
                     break
                 raise ValueError(
@@ -221,12 +231,18 @@ class CampaignLog:
         self._check(events)
         return events, end, content[end:]
 
+    def _no_log(self):
+        return ValueError(
+            f"{self.path}: this is not the log of a campaign. Pass the file that was given to a "
+            "querier as its log."
+        )
+
     def _check(self, events):
         if not events:
             raise ValueError(f"{self.path} is empty: no campaign was begun.")
         version = events[0].get("format")
         if events[0]["event"] != "campaign" or not isinstance(version, int):
-            raise ValueError(f"{self.path} is no log of a campaign.")
+            raise self._no_log()
         if version > FORMAT:
             raise ValueError(
                 f"{self.path} has format {version}, written by sklearn-asal "

@@ -25,11 +25,12 @@ def _run(arguments):
         plain = [[_plain(cell) for cell in line] for line in lines]
         csv.writer(sys.stdout, lineterminator="\n").writerows([header, *plain])
         return
-    cells = [header, *[[_short(cell) for cell in line] for line in lines]]
-    widths = [max(len(line[j]) for line in cells) for j in range(len(header))]
+    cells = [[_short(cell) for cell in line] for line in (header, *lines)]
+    # Notes come last, and are of any length.
+    widths = [max(len(line[j]) for line in cells) for j in range(len(header) - 1)]
     for line in cells:
-        padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip())
+        padded = (cell.rjust(width) for cell, width in zip(line, widths, strict=False))
+        print("  ".join([*padded, line[-1]]).rstrip())
 
 
 def table(events):
@@ -64,4 +65,12 @@ def _plain(cell):
 def _short(cell):
     if cell is None:
         return ""
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.6g}" if isinstance(cell, float) else _printable(str(cell))
+
+
+def _printable(text):
+    """A text on one line, without signs that a terminal would obey."""
+    signs = (
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text
+    )
+    return "".join(signs)

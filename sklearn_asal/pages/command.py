@@ -3,11 +3,13 @@
 import argparse
 import hashlib
 import os
+import sys
 import threading
 import webbrowser
 from pathlib import Path
 
 from ..log import CampaignLog
+from ..log.record import record_of
 
 
 def add_watch_arguments(parser):
@@ -81,6 +83,8 @@ def _names(arguments):
 def watch(arguments):
     """Serve the page until Ctrl-C.
 
+    What keeps the log from being shown is said in the terminal as well.
+
     Parameters
     ----------
     arguments : argparse.Namespace
@@ -88,16 +92,25 @@ def watch(arguments):
     Raises
     ------
     ValueError
-        The log is a folder.
+        The log is a folder or in none, or ``--limits`` or ``--units`` are not of the campaign.
     OSError
         The port cannot be had.
     """
+    from .content import check_names
     from .server import Server, Watched
 
     path = Path(arguments.file)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; pass the log of a campaign, such as campaign.jsonl.")
-    with Server(Watched(path, _names(arguments)), arguments.port) as server:
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {path.parent} for {path.name}; check the path.")
+    watched = Watched(path, _names(arguments))
+    events, problem, is_broken = watched.parsed()
+    if events is not None:
+        check_names(record_of(events), watched.names)
+    with Server(watched, arguments.port) as server:
+        if problem:
+            print(problem if is_broken else f"{problem} Waiting for it.", file=sys.stderr)
         print(f"{path} is shown at {server.url}\nCtrl-C ends it.", flush=True)
         if not arguments.no_browser:
             # Some browsers do not return before they are closed.
@@ -120,9 +133,10 @@ def report(arguments):
     FileExistsError
         The file is there, and ``--force`` is not.
     ValueError, OSError
-        The log cannot be read, or the file not be written.
+        The log cannot be read, or the file not be written, or ``--limits`` or ``--units`` are not
+        of the campaign.
     """
-    from .content import for_the_records, read
+    from .content import check_names, for_the_records, read
     from .figures import Figures
     from .markup import single_file
 
@@ -142,7 +156,10 @@ def report(arguments):
         "log": f"{path.name}, {len(content)} bytes",
         "SHA-256 of the log": hashlib.sha256(content).hexdigest(),
     }
+    check_names(record_of(events), names)
     campaign = read(events, str(path), names)
+    for remark in campaign.warnings:
+        print(f"To be noted: {remark}", file=sys.stderr)
     page = for_the_records(campaign, f"Campaign {path.name}", names, Figures(), file)
     _write(out, single_file(page).encode(), arguments.force)
     print(out)

@@ -19,7 +19,9 @@ from ..displays.campaign_data import CampaignData, data_of
 from ..log.campaign import missing, policy_of, view
 from ..log.record import Proposal, Record, Run, record_of, report_of
 from ..log.values import decoded
+from ..names import suggestion
 from ..queriers.base import BaseQuerier
+from ..queriers.cut_short import ABORTED, FAILED
 from ..queriers.progress import Progress
 from .blocks import Block, Facts, Page, Picture, Section, Table, Text
 from .figures import Figures
@@ -28,6 +30,8 @@ from .figures import Figures
 _LAST, _AHEAD = 10, 10
 _DIGITS = 6
 _NONE = "–"
+# Numbers with more decimals, or as large as that, are written with a power of ten.
+_MOST_DECIMALS, _LARGE = 8, 1e9
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,41 @@ class Campaign(NamedTuple):
     querier: Any
     data: CampaignData | None
     warnings: list[str]
+
+
+def check_names(record: Record, names: Names) -> None:
+    """Raise where names are not of the campaign.
+
+    Parameters
+    ----------
+    record : Record
+    names : Names
+        As the commands take them.
+
+    Raises
+    ------
+    ValueError
+        ``--limits`` has another number of names than there are limits, or ``--units`` has a name
+        of nothing.
+    """
+    n_limits = len(record.limit_names) if "safety_threshold" in record.params else 0
+    default = ["z"] if n_limits == 1 else [f"z[{j}]" for j in range(n_limits)]
+    z_names = list(record.first["limit_names"] or default)[:n_limits]
+    if names.z_names is not None:
+        if len(names.z_names) != n_limits:
+            has = f"{n_limits} limit(s) ({', '.join(z_names)})" if n_limits else "none to be named"
+            raise ValueError(
+                f"--limits has {len(names.z_names)} name(s), but the campaign has {has}; name "
+                "each limit once, or leave --limits out."
+            )
+        z_names = list(names.z_names)
+    known = [*record.feature_names, names.y_name, *z_names]
+    for name in names.units:
+        if name not in known:
+            raise ValueError(
+                f"--units: nothing is called {name!r}; the names are "
+                f"{', '.join(map(repr, known))}{suggestion(name, known)}"
+            )
 
 
 def read(events: list[dict[str, Any]], name: str, names: Names) -> Campaign:
@@ -225,12 +264,13 @@ def _state(campaign):
     n_told = sum(not run.is_initial for run in kept)
     pairs = [("measurements", f"{len(kept)} ({len(kept) - n_told} of them to begin with)")]
     if data is not None and len(data.thresholds):
-        n_safe = int(data.is_safe.sum())
-        pairs.append(("safe", f"{n_safe} of {len(kept)}"))
-    for status in ("aborted", "failed"):
+        n_known = int((data.status != FAILED).sum())
+        pairs.append(("safe", f"{int(data.is_safe.sum())} of {n_known}"))
+    for status in (ABORTED, FAILED):
         count = sum(run.status == status for run in kept)
         if count:
-            pairs.append((status, str(count)))
+            unknown = " (nobody knows whether they were safe)" if status == FAILED else ""
+            pairs.append((status, f"{count}{unknown}"))
     taken_back = len(record.runs) - len(kept)
     if taken_back:
         pairs.append(("taken back", str(taken_back)))
@@ -309,7 +349,16 @@ def _percent(p_safe):
 
 
 def _spread(mean, std):
-    return f"{float(mean[0]):.4g} ± {float(std[0]):.2g}"
+    """A mean with the digits that its standard deviation asks for, two of which are shown."""
+    mean, std = float(mean[0]), float(std[0])
+    if not (np.isfinite(mean) and np.isfinite(std) and std > 0):
+        return f"{mean:.{_DIGITS}g} ± {std:.2g}"
+    digits = 1 - int(f"{std:.1e}".partition("e")[2])
+    if digits <= _MOST_DECIMALS and abs(mean) < _LARGE and std < _LARGE:
+        digits = max(digits, 0)
+        return f"{mean:.{digits}f} ± {std:.{digits}f}"
+    digits += int(f"{mean:e}".partition("e")[2])
+    return f"{mean:.{max(digits, 1)}e} ± {std:.1e}"
 
 
 def _quietly(call):
@@ -390,20 +439,17 @@ def _table(campaign, names, last):
     """Measurements: all in their order, or the last ones from the newest on."""
     record, z_names = campaign.record, _z_names(campaign, names)
     titles = [names_with_units(n, names) for n in (*record.feature_names, names.y_name, *z_names)]
-    header = ["run", "query", "time (UTC)", *titles, "outcome", "note"]
+    header = ["number", "time (UTC)", *titles, "outcome", "note"]
     runs = record.runs if last is None else record.runs[: -last - 1 : -1]
     everything, predicted = last is None, False
     if everything:
         predicted = any(run.proposal is not None and run.proposal.report for run in runs)
-    n_init = sum(run.is_initial for run in record.kept)
     rows, marked = [], []
     for run in runs:
         z = [None] * len(z_names) if run.z is None else run.z
         z = z if isinstance(z, list) else [z]
-        is_query = run.number is not None and not run.is_initial
         row = [
-            _NONE if run.number is None else str(run.number + 1),
-            str(run.number + 1 - n_init) if is_query else _NONE,
+            _NONE if run.number is None else str(run.number),
             run.time[:19].replace("T", " "),
             *map(_number, run.x),
             *map(_number, (run.y, *z[: len(z_names)])),
@@ -419,7 +465,10 @@ def _table(campaign, names, last):
         # What was known when it was proposed, for whoever looks back.
         header[-2:-2] = [f"{names.y_name} expected then", "probability to be safe then"]
     order = "in the order in which they were told" if everything else "the newest first"
-    caption = f"{order}; rounded to {_DIGITS} digits, of which the log has all"
+    caption = (
+        f"{order}; numbers as forget and correct take them; rounded to {_DIGITS} digits, of which "
+        "the log has all"
+    )
     return Table(caption, header, rows, marked)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..displays import CampaignDisplay, ProgressDisplay, SafetyDisplay
 from ..displays.progress import replayed
+from ..displays.style import with_unit
 from ..queriers.progress import Progress
 from .blocks import Picture
 
@@ -57,8 +58,8 @@ class Figures:
             size = (7.0, 6.0)
         else:
             size = (3.0 + 2.2 * (n - 1), 2.0 + 2.2 * (n - 1)) if n <= 5 else (5.0 + 0.8 * n, 5.5)
-        shown = ", ".join(data.label(name) for name in data.feature_names)
-        expected = f", and the expected {data.label(data.y_name)}"
+        shown = ", ".join(with_unit(name, data.units) for name in data.feature_names)
+        expected = f", and the expected {with_unit(data.y_name, data.units)}"
         alt = (
             f"{len(data.X)} measurements over {shown}"
             f"{expected if hasattr(querier, 'assess') and n <= 5 else ''}."
@@ -76,7 +77,7 @@ class Figures:
         def draw(ax):
             SafetyDisplay.from_querier(querier, reports=reports, ax=ax, **names)
 
-        limits = ", ".join(map(data.label, data.z_names))
+        limits = ", ".join(with_unit(name, data.units) for name in data.z_names)
         alt = (
             f"{limits} of each of {len(data.X)} runs beside the limit, and as predicted; "
             f"{int(data.is_safe.sum())} runs were safe."

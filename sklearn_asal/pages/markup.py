@@ -13,7 +13,6 @@ from .blocks import Facts, Page, Picture, Section, Table, Text
 _WORDS = "outcome", "note", "name", "value"
 # Pixels of figures that have half the width of a page.
 _NARROW = 600
-_TEXT = ' class="text"'
 
 #: What a page that is served may load: its own files alone.
 SERVED_POLICY = (
@@ -126,19 +125,24 @@ def _block(block: Any, source: Callable[[Picture], str]) -> str:
     return _table(block)
 
 
+def _kind(name):
+    """The class of a column of words."""
+    return f' class="text {name}"' if name in _WORDS else ""
+
+
 def _table(table: Table) -> str:
-    words = [name in _WORDS for name in table.header]
+    kinds = [_kind(name) for name in table.header]
     header = "".join(
-        f'<th scope="col"{_TEXT * is_word}>{escape(name)}</th>'
-        for name, is_word in zip(table.header, words, strict=True)
+        f'<th scope="col"{kind}>{escape(name)}</th>'
+        for name, kind in zip(table.header, kinds, strict=True)
     )
     marked = table.marked or [""] * len(table.rows)
     lines = []
     for row, mark in zip(table.rows, marked, strict=True):
-        cells = zip(row, words, strict=True)
-        kind = f' class="{escape(mark)}"' if mark else ""
-        text = "".join(f"<td{_TEXT * is_word}>{escape(cell)}</td>" for cell, is_word in cells)
-        lines.append(f"<tr{kind}>{text}</tr>\n")
+        cells = zip(row, kinds, strict=True)
+        row_kind = f' class="{escape(mark)}"' if mark else ""
+        text = "".join(f"<td{kind}>{escape(cell)}</td>" for cell, kind in cells)
+        lines.append(f"<tr{row_kind}>{text}</tr>\n")
     # Wide tables scroll by themselves, also by keys.
     return (
         f'<div class="table" role="region" tabindex="0" aria-label="{escape(table.caption)}">\n'

@@ -66,10 +66,10 @@ class Watched:
             # Before it is read: what is written meanwhile is news.
             version = self.version()
             if self._read is None or self._read[0] != version:
-                self._read = version, *self._parsed()
+                self._read = version, *self.parsed()
             return self._read
 
-    def _parsed(self):
+    def parsed(self) -> tuple[list[dict[str, Any]] | None, str, bool]:
         """The lines or None, what keeps them from being shown, and whether it is an error."""
         try:
             content = self.path.read_bytes()

@@ -1,5 +1,6 @@
 """CampaignDisplay: what is drawn where."""
 
+import itertools
 import pickle
 
 import matplotlib.pyplot as plt
@@ -24,6 +25,7 @@ from sklearn_asal import (
 from sklearn_asal.box import Box
 from sklearn_asal.constraints import Constraints
 from sklearn_asal.displays import CampaignDisplay
+from sklearn_asal.displays.campaign import HELD
 from sklearn_asal.displays.sections import on_equations
 
 from .conftest import labels, margin, marked, output
@@ -44,13 +46,13 @@ def test_map(campaign):
     ok = status == "ok"
     query = np.arange(13) >= 5
     np.testing.assert_array_equal(marked(ax, "initial points"), X[:5])
-    np.testing.assert_array_equal(marked(ax, "queries"), X[ok & query & (z >= 0)])
+    np.testing.assert_array_equal(marked(ax, "queries, by number"), X[ok & query & (z >= 0)])
     np.testing.assert_array_equal(marked(ax, "unsafe"), X[ok & (z < 0)])
     np.testing.assert_array_equal(marked(ax, "aborted"), X[status == "aborted"])
     np.testing.assert_array_equal(marked(ax, "failed"), X[status == "failed"])
     np.testing.assert_array_equal(marked(ax, "next proposal"), querier.query())
     numbers = {text.get_text(): text.get_position() for text in ax.texts}
-    expected = {str(i - 4): tuple(X[i]) for i in range(5, 13) if ok[i]}
+    expected = {str(i): tuple(X[i]) for i in range(5, 13) if ok[i]}
     assert numbers == expected
     assert labels(ax) > {"safe with 95 %", "z at its limit", "unsafe", "aborted"}
     # Room for what lies at the bounds.
@@ -105,10 +107,37 @@ def test_curve_with_a_limit_of_its_own(campaign):
         found = marked(ax, "initial points")
         np.testing.assert_array_equal(found, np.column_stack([querier.X_[:5], values[:5]]))
         assert {"aborted", "next proposal"} < labels(ax)
-    # Where an output is missing, marks lie at the edge.
+    # Where an output is missing, marks lie at the edge, and at that of the unsafe side.
     np.testing.assert_array_equal(marked(display.axes_[0], "aborted"), [[querier.X_[6, 0], 0.03]])
     (limit,) = [line for line in display.axes_[1].lines if line.get_label() == "limit"]
     assert set(limit.get_ydata()) == {0.0}
+
+
+def test_aborted_runs_lie_on_the_unsafe_side(campaign):
+    querier = campaign(1, safety_threshold=0.9, safe_when="below")
+    ax = CampaignDisplay.from_querier(querier).axes_[1]
+    np.testing.assert_array_equal(marked(ax, "aborted"), [[querier.X_[6, 0], 0.97]])
+    np.testing.assert_array_equal(marked(ax, "failed"), [[querier.X_[7, 0], 0.03]])
+    (shade,) = [one for one in ax.patches if one.get_label() == "unsafe side"]
+    assert shade.get_y() == pytest.approx(0.9)
+    assert shade.get_y() + shade.get_height() == pytest.approx(ax.get_ylim()[1])
+
+
+def test_constant_values_have_no_bar():
+    querier = AmortizedQuerier().fit([[0.3, 0.4]], [7.0])
+    display = CampaignDisplay.from_querier(querier, n_grid=9)
+    assert len(display.figure_.axes) == 1
+    assert "expected y: 7 everywhere" in labels(display.ax_)
+    assert len(display.plot(response="std").figure_.axes) == 2
+    # A large offset is no rounding.
+    querier.fit([[0.3, 0.4], [0.5, 0.5]], [1e6, 1e6 + 0.1])
+    assert len(CampaignDisplay.from_querier(querier, n_grid=9).figure_.axes) == 2
+
+
+@pytest.mark.parametrize("n_features", [1, 6])
+def test_responses_are_for_maps(campaign, n_features):
+    with pytest.raises(ValueError, match="response='p_safe' is for maps and slices"):
+        CampaignDisplay.from_querier(campaign(n_features), response="p_safe")
 
 
 def test_shades_are_where_it_is_not_safe_enough(campaign):
@@ -133,6 +162,12 @@ def test_an_output_with_a_limit_has_one_panel():
     assert set(limit.get_ydata()) == {0.5}
 
 
+def held_in(display):
+    """What the figure says of inputs that panels do not show."""
+    texts = [text.get_text() for ax in display.axes_ for text in ax.texts if text.get_gid() == HELD]
+    return " ".join(" ".join(texts).split())
+
+
 def test_slices(campaign):
     querier = campaign(3)
     display = CampaignDisplay.from_querier(querier, units={"x2": "mm"}, n_grid=9)
@@ -142,15 +177,51 @@ def test_slices(campaign):
     y = [ax.get_ylabel() for ax in display.axes_]
     assert (x, y) == (["", "x0", "x1"], ["x1", "x2 (mm)", ""])
     section, (row, column) = display.sections[1], (3, 6)
-    point = [section.values[0][column], querier.X_[-1, 1], section.values[1][row]]
+    (x_next,) = querier.query()
+    np.testing.assert_array_equal(display.at, x_next)  # the star is in the slice
+    held = [f"x0 = {x_next[0]:.4g}", f"x1 = {x_next[1]:.4g}", f"x2 = {x_next[2]:.4g} mm"]
+    said = held_in(display)
+    assert said == f"other inputs at {', '.join(held)}"
+    point = [section.values[0][column], x_next[1], section.values[1][row]]
     expected = querier.assess(point).y_mean[0]
     assert section.mean[row, column] == pytest.approx(expected, rel=1e-4)
     # What is far from the slice is faint.
     (queries,) = [one for one in display.axes_[0].collections if one.get_label() == "queries"]
     safe = (querier.status_ == "ok") & (querier.z_ >= 0) & (np.arange(13) >= 5)
-    away = np.abs(querier.X_[safe, 2] - querier.X_[-1, 2])
+    away = np.abs(querier.X_[safe, 2] - x_next[2])
     assert (np.diff(queries.get_facecolors()[np.argsort(away), 3]) <= 0).all()
     assert len(np.unique(queries.get_facecolors()[:, 3])) > 1
+
+
+def test_slices_without_a_proposal(campaign):
+    querier = campaign(3).tell([0.3, 0.3, 0.3], status="aborted")
+    last = CampaignDisplay.from_querier(querier, x_next=None, n_grid=5)
+    np.testing.assert_array_equal(last.at, querier.X_[-2])  # which was not cut short
+    x = querier.ask()
+    pending = CampaignDisplay.from_querier(querier, x_next=None, n_grid=5)
+    np.testing.assert_array_equal(pending.at, x[0])
+    plane = CampaignDisplay.from_querier(querier, features=[0, 2], at="last", n_grid=5)
+    assert held_in(plane) == f"other inputs at x1 = {querier.X_[-2, 1]:.4g}"
+    whole = CampaignDisplay.from_querier(campaign(2), n_grid=5)
+    assert held_in(whole) == ""
+
+
+@pytest.mark.parametrize(("n_features", "low", "high"), [(3, 0, 1e5), (5, 1e5, 1.4e5)])
+def test_labels_of_large_numbers_do_not_overlap(n_features, low, high):
+    X = np.random.default_rng(0).uniform(low, high, (5, n_features))
+    querier = RandomQuerier(bounds=[(low, high)] * n_features).fit(X, X[:, 0])
+    display = CampaignDisplay.from_querier(querier, x_next=None)
+    display.figure_.canvas.draw()
+    last = [ax for ax in display.axes_ if ax.get_xlabel()]
+    boxes = [
+        tick.label1.get_window_extent()
+        for ax in last
+        for tick in ax.xaxis.get_major_ticks()
+        if low <= tick.get_loc() <= high
+    ]
+    assert len(boxes) >= 2 * len(last)
+    ends = sorted((box.x0, box.x1) for box in boxes)
+    assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
 
 
 @pytest.mark.parametrize("at", ["best", [0.1, 0.2, 0.3]])
@@ -177,6 +248,14 @@ def test_parallel(campaign):
     y = querier.y_[~np.isnan(querier.y_)]
     assert first[6] == pytest.approx((querier.y_[0] - y.min()) / np.ptp(y))
     assert "limit" in labels(display.ax_)
+
+
+def test_dollar_signs_in_parallel_coordinates(campaign):
+    units = {"x0": "US$/kg and $/h", "y": "$"}
+    display = CampaignDisplay.from_querier(campaign(6), units=units)
+    texts = [text.get_text().replace("\n", " ") for text in display.ax_.get_xticklabels()]
+    assert texts[0] == r"x0 (US\$/kg and \$/h)"
+    assert texts[6] == r"y (\$)"
 
 
 def test_features_are_chosen_by_name_or_position(campaign):
@@ -213,7 +292,7 @@ def test_predictions_are_of_the_settings_that_there_are():
     (section,) = display.sections
     assert [values.tolist() for values in section.values] == [[0.1, 0.2, 0.5], [1, 2, 3, 4]]
     assert section.mean.shape == (4, 3)
-    expected = querier.assess([0.5, 2, querier.X_[-1, 2]]).y_mean
+    expected = querier.assess([0.5, 2, querier.query()[0, 2]]).y_mean
     np.testing.assert_allclose(section.mean[1, 2], expected, rtol=1e-4)
     # Each setting has a cell of its own, that ends halfway to the next one.
     x, y = section.coordinates()
@@ -301,7 +380,7 @@ def test_every_querier_has_a_display_and_stays_as_it_is(make):
     before = pickle.dumps(querier)
     display = CampaignDisplay.from_querier(querier, n_grid=5)
     assert pickle.dumps(querier) == before
-    assert {"initial points", "queries"} <= labels(display.ax_)
+    assert {"initial points", "queries, by number"} <= labels(display.ax_)
     assert bool(display.sections) == hasattr(querier, "assess")
 
 
@@ -375,7 +454,7 @@ def test_plot_again_elsewhere(campaign):
         ({"kind": "curve"}, "kind='curve' shows 1 feature"),
         ({"features": [7]}, "features has a feature 7"),
         ({"features": []}, "features must name one feature"),
-        ({"at": "first"}, "at must be 'last', 'best' or a point"),
+        ({"at": "first"}, "at must be 'last', 'best', a point or None"),
         ({"at": [0.1, 0.2, 0.3]}, "at must be one point with 2 features"),
         ({"x_next": "all"}, "x_next must be 'query', None or points"),
         ({"x_next": [0.1, 0.2, 0.3]}, "x_next has 3 features, not 2"),

@@ -42,7 +42,7 @@ def test_a_log_that_is_being_written(logged):
     display = CampaignDisplay.from_campaign(path, x_next="query", y_name="torque", n_grid=9)
     assert display.ax_.get_xlabel() == "speed"
     for name, mask in display.data.groups():
-        label = {"initial": "initial points", "query": "queries"}.get(name, name)
+        label = {"initial": "initial points", "query": "queries, by number"}.get(name, name)
         np.testing.assert_array_equal(marked(display.ax_, label), querier.X_[mask])
     assert display.data.n_init == 5
     safety = SafetyDisplay.from_campaign(str(path), z_name="heat")

@@ -160,7 +160,12 @@ def test_bad_arguments(results, arguments, message):
 
 
 def test_nothing_to_compare(tmp_path):
-    with pytest.raises(ValueError, match="task must be one of none"):
+    with pytest.raises(
+        ValueError, match=r"there is no file .*nowhere.results\.csv; pass the folder"
+    ):
+        ComparisonDisplay.from_benchmark(tmp_path / "nowhere")
+    Results(tmp_path).save()
+    with pytest.raises(ValueError, match=r"there is no finished cell in .*results\.csv"):
         ComparisonDisplay.from_benchmark(tmp_path)
     with pytest.raises(ValueError, match="methods must be of none"):
         ComparisonDisplay.from_benchmark({})

@@ -47,6 +47,11 @@ def test_from_values():
     assert labels(ProgressDisplay.from_values([1], [1.0]).ax_) == {"expected error"}
 
 
+def test_observations_are_whole_numbers():
+    ax = ProgressDisplay.from_values([5, 6, 7], [0.8, 0.4, 0.2]).ax_
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+
+
 def test_replay(campaign):
     querier = campaign(n_queries=6, stop_when=0.7)
     before = pickle.dumps(querier)

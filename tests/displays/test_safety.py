@@ -16,24 +16,25 @@ def test_runs(campaign):
     querier = campaign(n_queries=12)
     display = SafetyDisplay.from_querier(querier, z_name="margin", units={"margin": "mm"})
     (ax,) = display.axes_
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("run", "margin (mm)")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of the run (from 0)", "margin (mm)")
     assert display.figure_ is ax.figure
-    z, run, ok = querier.z_, np.arange(1, 18), querier.status_ == "ok"
+    z, run, ok = querier.z_, np.arange(17), querier.status_ == "ok"
     groups = {
-        "initial points": ok & (z >= 0) & (run <= 5),
-        "queries": ok & (z >= 0) & (run > 5),
+        "initial points": ok & (z >= 0) & (run < 5),
+        "queries": ok & (z >= 0) & (run >= 5),
         "unsafe": ok & (z < 0),
     }
     for name, mask in groups.items():
         np.testing.assert_array_equal(marked(ax, name), np.column_stack([run, z])[mask])
     # Without a number: at the unsafe edge, and a failed run at the other one.
-    np.testing.assert_array_equal(marked(ax, "aborted"), [[7, 0.04]])
-    np.testing.assert_array_equal(marked(ax, "failed"), [[8, 0.96]])
+    np.testing.assert_array_equal(marked(ax, "aborted"), [[6, 0.04]])
+    np.testing.assert_array_equal(marked(ax, "failed"), [[7, 0.96]])
     (limit,) = [line for line in ax.lines if line.get_label() == "limit"]
     assert set(limit.get_ydata()) == {0.0}
     (shade,) = [one for one in ax.patches if one.get_label() == "unsafe side"]
     assert shade.get_y() + shade.get_height() == pytest.approx(0.0)
     assert ax.get_ylim()[0] == pytest.approx(shade.get_y())
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
 
 
 def test_predictions_are_the_leave_one_out_ones(campaign):
@@ -42,7 +43,7 @@ def test_predictions_are_the_leave_one_out_ones(campaign):
     (bars,) = display.axes_[0].containers
     line, _, (ranges,) = bars
     calibration, kept = querier.calibration(), querier.status_ != "failed"
-    np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 18)[kept])
+    np.testing.assert_array_equal(line.get_xdata(), np.arange(17)[kept])
     np.testing.assert_array_equal(line.get_ydata(), calibration.z_mean)
     lengths = [np.ptp(segment[:, 1]) for segment in ranges.get_segments()]
     np.testing.assert_allclose(lengths, 4 * calibration.z_std)
@@ -78,7 +79,7 @@ def test_several_limits(campaign, limit):
     assert set(line.get_ydata()) == {6.0}
     (shade,) = [one for one in heat.patches if one.get_label() == "unsafe side"]
     assert shade.get_y() == pytest.approx(6.0)
-    np.testing.assert_array_equal(marked(heat, "aborted"), [[7, 0.96]])
+    np.testing.assert_array_equal(marked(heat, "aborted"), [[6, 0.96]])
 
 
 def steep(X):
@@ -107,7 +108,7 @@ def test_what_a_guard_did():
     actions = [action for report in reports for action in (report.guard if report else [None])]
     expected = {
         enough: [
-            7 + i
+            6 + i
             for i, action in enumerate(actions)
             if action is not None and not action.passed and action.is_safe_enough == enough
         ]
@@ -132,7 +133,7 @@ def test_booleans():
     X = np.random.default_rng(0).uniform(0.2, 0.6, (6, 2))
     z = np.array([True, True, False, True, True, True])
     (ax,) = SafetyDisplay.from_querier(AmortizedSafeQuerier().fit(X, output(X), z)).axes_
-    np.testing.assert_array_equal(marked(ax, "unsafe"), [[3, 0]])
+    np.testing.assert_array_equal(marked(ax, "unsafe"), [[2, 0]])
     assert set(ax.lines[0].get_ydata()) == {0.5}
 
 

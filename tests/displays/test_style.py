@@ -56,13 +56,15 @@ def test_values_of_an_axis():
     ("text", "expected"),
     [
         ("speed", "speed"),
-        (r"$\sigma$ (V)", r"$\sigma$ (V)"),
+        (r"$\sigma$ (V)", r"\$\sigma\$ (V)"),
         ("cost $", r"cost \$"),
+        ("US$/kg and $/h", r"US\$/kg and \$/h"),
+        (r"cost \$", r"cost \$"),
         (r"$\nosuch{$ (<b>)", r"\$\nosuch{\$ (<b>)"),
         ("a $x^$", r"a \$x^\$"),
     ],
 )
-def test_dollar_signs_that_are_no_mathematics_are_shown(text, expected):
+def test_dollar_signs_are_shown(text, expected):
     assert shown(text) == expected
     figure = Figure()
     figure.suptitle(shown(text))

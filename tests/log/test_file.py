@@ -65,9 +65,12 @@ def test_damage_elsewhere_names_the_line(tmp_path):
     ("content", "message"),
     [
         ("", "is empty: no campaign was begun"),
-        ('{"event": "tell"}\n', "is no log of a campaign"),
-        ('{"a": 1}\n', "line 1 is damaged"),
-        ("hello\n", "line 1 is damaged"),
+        ('{"event": "tell"}\n', "this is not the log of a campaign"),
+        ('{"a": 1}\n', "this is not the log of a campaign"),
+        ("hello\n", "this is not the log of a campaign"),
+        ("hello", "this is not the log of a campaign"),
+        ('{"event": "camp', "is empty: no campaign was begun"),
+        ('{"event": "campaign", \n', "line 1 is damaged"),
         (
             '{"event": "campaign", "format": 99, "version": "9.9"}\n',
             "format 99, written by sklearn-asal 9.9; this version reads formats up to 1",

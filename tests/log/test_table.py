@@ -30,7 +30,21 @@ def test_no_log(tmp_path, capsys):
     assert main(["log", str(tmp_path / "nothing")]) == 1
     (tmp_path / "other").write_text("a,b\n1,2\n")
     assert main(["log", str(tmp_path / "other")]) == 1
-    assert "line 1 is damaged" in capsys.readouterr().err
+    assert "this is not the log of a campaign" in capsys.readouterr().err
+
+
+def test_notes_are_on_one_line(tmp_path, capsys):
+    path, note = tmp_path / "a.jsonl", "new\nsensor \x1b[31m" + 40 * "!"
+    querier = RandomQuerier(log=path).fit([[0.5]], [1.0])
+    querier.tell([0.1], 2.0, note=note).tell([0.2], 3.0).close_log()
+    assert main(["log", str(path)]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].endswith(r"ok  new\nsensor \x1b[31m" + 40 * "!")
+    assert len(lines[2]) == len(header) - len("  note")  # it is not padded
+    assert main(["log", str(path), "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert rows[1]["note"] == note
 
 
 def test_what_was_taken_back_is_marked(tmp_path, capsys):

@@ -7,8 +7,10 @@ import subprocess
 import sys
 import urllib.request
 
+import numpy as np
 import pytest
 
+from sklearn_asal import AmortizedSafeQuerier
 from sklearn_asal.__main__ import main
 
 from .conftest import EVIL, Parsed, step
@@ -61,6 +63,12 @@ def test_a_file_that_is_there_is_kept(begin, tmp_path, capsys):
         (["report", "nothing.jsonl"], "nothing.jsonl"),
         (["report", "."], "."),
         (["watch", "."], "is a folder; pass the log"),
+        (["watch", "no/such/place.jsonl"], "there is no folder no"),
+        (["report", "campaign.jsonl", "--units", "sped=1/min"], "Did you mean speed?"),
+        (["watch", "campaign.jsonl", "--units", "sped=1/min"], "--units: nothing is called 'sped'"),
+        (["report", "campaign.jsonl", "--limits", "a", "b"], "--limits has 2 name(s)"),
+        (["watch", "campaign.jsonl", "--limits", "a", "b"], "the campaign has 1 limit(s) (z)"),
+        (["report", "campaign.jsonl", "--limits", "a", "--units", "z=K"], "the names are 'speed'"),
         (["report", "campaign.jsonl", "--out", "campaign.jsonl", "--force"], "is the log itself"),
         (["report", "campaign.jsonl", "--out", "."], "is a folder; pass the name of a file"),
         (["report", "campaign.jsonl", "--out", "no/such/place.html"], "there is no folder"),
@@ -86,6 +94,41 @@ def test_mistakes(begin, tmp_path, monkeypatch, capsys, arguments, message):
 def test_arguments_that_make_no_sense(arguments):
     with pytest.raises(SystemExit):
         call(*arguments)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_names_of_other_campaigns(tmp_path, own):
+    X = np.random.default_rng(0).random((4, 2))
+    z = None if own else np.ones((4, 2))
+    path = tmp_path / "a.jsonl"
+    AmortizedSafeQuerier(log=path, safety_threshold=-9.0).fit(X, X[:, 0], z).close_log()
+    assert call("report", path, "--limits", "a", "b", "c") == 1
+    good = ["y=K"] if own else ["y=K", "z[1]=bar"]
+    assert call("report", path, "--units", *good) == 0
+    if not own:
+        names = "--limits", "gap", "heat", "--units", "heat=K"
+        assert call("report", path, "--force", *names) == 0
+
+
+def test_remarks_are_said_in_the_terminal(begin, capsys):
+    querier, path = begin(0)
+    querier.close_log()
+    text = path.read_text()
+    path.write_text(text.replace("sklearn_asal.queriers", "no_such_package", 1))
+    assert call("report", path) == 0
+    assert "no_such_package" in capsys.readouterr().err
+
+
+def test_watch_before_there_is_a_log(tmp_path, monkeypatch, capsys):
+    def interrupted(self, poll_interval):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sklearn_asal.pages.server.Server.serve_forever", interrupted)
+    assert call("watch", tmp_path / "a.jsonl", "--no-browser") == 0
+    assert "a.jsonl is not there yet. Waiting for it." in capsys.readouterr().err
+    (tmp_path / "a.jsonl").write_text("a,b\n1,2\n")
+    assert call("watch", tmp_path / "a.jsonl", "--no-browser") == 0
+    assert "this is not the log of a campaign" in capsys.readouterr().err
 
 
 def test_a_log_that_is_damaged(begin, capsys):

@@ -9,7 +9,7 @@ from scipy.optimize import NonlinearConstraint
 
 from sklearn_asal import AmortizedQuerier, CampaignLog, RandomQuerier
 from sklearn_asal.pages.blocks import Facts, Picture, Table, Text
-from sklearn_asal.pages.content import Names, for_the_records, read, running
+from sklearn_asal.pages.content import Names, _spread, for_the_records, read, running
 from sklearn_asal.pages.figures import Figures
 from sklearn_asal.pages.markup import single_file
 
@@ -59,7 +59,9 @@ def test_the_last_proposal_is_as_it_was_reported(blank, begin):
     assert texts(page, "The next measurement") == "Proposed, and not measured yet."
     assert found["speed"] == f"{x[0, 0]:.6g} 1/min"
     assert found["probability to be safe"] == f"{100 * report.p_safe[0]:.1f} %"
-    assert found["expected z"] == f"{report.z_mean[0]:.4g} ± {report.z_std[0]:.2g}"
+    mean, std = (float(part) for part in found["expected z"].split(" ± "))
+    assert std == pytest.approx(report.z_std[0], rel=0.05)
+    assert mean == pytest.approx(report.z_mean[0], abs=0.05 * report.z_std[0])
     querier.tell(x, *measured(x))
     page = page_of(path, names)
     assert "Nobody has asked for it yet" in texts(page, "The next measurement")
@@ -119,13 +121,42 @@ def test_state_and_measurements(blank, begin):
     assert (state["aborted"], state["taken back"]) == ("1", "1")
     assert state["budget"] == "4 of 20 queries are told"
     (table,) = [b for b in section(page, "The last measurements").blocks if isinstance(b, Table)]
-    assert table.header[:5] == ["run", "query", "time (UTC)", "speed", "load"]
+    assert table.header[:5] == ["number", "time (UTC)", "speed", "load", "y"]
     newest = table.rows[0]
-    assert newest[:2] == ["7", "4"]
-    assert newest[3:] == ["3900", "59", "–", "–", "aborted", "knocking"]
+    assert newest[0] == "6"  # as forget takes it
+    assert querier.X_[6].tolist() == [3900.0, 59.0]
+    assert "numbers as forget and correct take them" in table.caption
+    assert newest[2:] == ["3900", "59", "–", "–", "aborted", "knocking"]
     assert list(table.marked) == ["unsafe", *[""] * 5, "forgotten", ""]
     assert table.rows[-2][-2] == "taken back"
     assert "safe, corrected" in [row[-2] for row in table.rows]
+
+
+def test_failed_runs_are_in_no_count(blank, begin):
+    querier, path = begin()
+    for status in ("aborted", "failed"):
+        querier.tell([3900.0, 59.0], status=status)
+    state = facts(page_of(path), "State")
+    assert state["measurements"].startswith("9 ")
+    assert (state["safe"], state["aborted"]) == ("7 of 8", "1")
+    assert state["failed"].startswith("1 (")
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "expected"),
+    [
+        (7.00039, 4e-5, "7.000390 ± 0.000040"),
+        (850.31, 12.4, "850 ± 12"),
+        (0.5, 0.0996, "0.50 ± 0.10"),
+        (1234567.0, 250.4, "1234567 ± 250"),
+        (-1.23456e-9, 2e-11, "-1.235e-09 ± 2.0e-11"),
+        (3.0, 2e12, "3.0e+00 ± 2.0e+12"),
+        (3.25, 0.0, "3.25 ± 0"),
+        (np.nan, np.nan, "nan ± nan"),
+    ],
+)
+def test_expected_values_have_the_digits_of_their_deviation(mean, std, expected):
+    assert _spread([mean], [std]) == expected
 
 
 def test_for_the_records(begin):
@@ -222,6 +253,7 @@ def test_dollar_signs_and_units_of_nothing(tmp_path):
     AmortizedQuerier(bounds=bounds, log=path).fit(X, X.sum(axis=1)).close_log()
     page = page_of(path)
     assert set(page.pictures()) == {"campaign", "progress"}
+    assert "$x_{, <b>" in page.pictures()["campaign"].alt
     assert not any(one.title == "To be noted" for one in page.sections)
     page = page_of(path, Names(units={"speed": "m/s"}))
     assert "units: nothing is called 'speed'" in texts(page, "To be noted")
@@ -232,8 +264,8 @@ def test_measurements_that_no_limit_is_on_are_listed(blank, tmp_path):
     AmortizedQuerier(log=path).fit(X, X.sum(axis=1), X[:, 0]).close_log()
     page = page_of(path)
     (table,) = section(page, "The last measurements").blocks
-    assert table.header[5:7] == ["y", "z"]
-    assert table.rows[-1][6] == f"{X[0, 0]:.6g}"
+    assert table.header[4:6] == ["y", "z"]
+    assert table.rows[-1][5] == f"{X[0, 0]:.6g}"
     assert "Margins" not in [one.title for one in page.sections]
 
 

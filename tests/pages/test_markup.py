@@ -68,6 +68,14 @@ def test_what_is_served_needs_its_own_files_only():
         assert "http" not in asset(name)
 
 
+def test_notes_alone_are_wide():
+    row = Table("runs", ["number", "outcome", "note"], [["0", "safe", "sensor replaced"]])
+    cells = Parsed(single_file(Page("page", [Section("section", [row])]))).of("td")
+    assert [cell.get("class") for cell in cells] == [None, "text outcome", "text note"]
+    rules = [rule for rule in asset("style.css").split("}") if "min-width: 14rem" in rule]
+    assert [rule.partition("{")[0].strip() for rule in rules] == ["td.note"]
+
+
 def test_it_can_be_used_without_eyes_or_a_mouse():
     parsed = Parsed(single_file(page("plain")))
     assert parsed.of("html") == [{"lang": "en"}]
