@@ -91,8 +91,8 @@ def _draw(campaigns, shown, out):
     ):
         CampaignDisplay.from_querier(querier, x_next=None, ax=axes)
         _draw_limit(axes, task)
-        axes.set_title(task.name)
-    figure.suptitle(f"{shown}: numbered queries. Green: the true limit, which no querier knows.")
+        axes.set_title(f"{shown} on {task.name}")
+    figure.suptitle("Green: the true limit, which no querier knows")
     figure.savefig(out, dpi=120)
 
 
