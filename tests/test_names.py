@@ -78,15 +78,15 @@ def test_columns_that_differ_get_a_suggestion():
 
 def test_messages_call_features_by_name():
     querier = RandomQuerier(bounds=BOUNDS).fit(X, [1, 2])
-    with pytest.warns(DataScaleWarning, match="feature 'load' reaches"):
+    with pytest.warns(DataScaleWarning, match="feature 'load' is 90, but"):
         querier.tell([1000, 90], 1.0)
     with pytest.raises(ValueError, match="in feature 'load' is outside"):
         querier.query(fixed={"load": 99.0})
     with pytest.raises(ValueError, match="max_step of feature 'rpm' must"):
         RandomQuerier(bounds=BOUNDS, max_step={"rpm": -1}).fit(X, [1, 2])
     unnamed = RandomQuerier(bounds=list(BOUNDS.values())).fit(X.to_numpy(), [1, 2])
-    with pytest.warns(DataScaleWarning, match="feature 1 reaches"):
-        unnamed.tell([1000, 90], 1.0)
+    with pytest.warns(DataScaleWarning, match="feature 1 reaches from 80 to 90"):
+        unnamed.tell([[1000, 90], [1000, 80]], [1.0, 1.0])
 
 
 @pytest.mark.parametrize("kind", [Integer(1, 8), Grid([1.0, 2.0, 5.0])])
