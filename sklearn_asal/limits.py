@@ -127,6 +127,25 @@ def without_distance(z, threshold, when):
     return found
 
 
+def like_flags(z, threshold, when):
+    """Limits beyond 0 and 1 of measurements that have these two values only.
+
+    Parameters
+    ----------
+    z, threshold, when
+        See :func:`safety_margins`.
+
+    Returns
+    -------
+    list of int
+        Their numbers.
+    """
+    Z, thresholds, _, _ = _sides(z, threshold, when)
+    both = zip(Z.T, thresholds, strict=True)
+    beyond = [(j, column) for j, (column, limit) in enumerate(both) if not 0 <= limit <= 1]
+    return [j for j, column in beyond if np.unique(column).tolist() == [0.0, 1.0]]
+
+
 def _sides(z, threshold, when):
     """Measurements ``(n, n_limits)``; threshold and sign of each limit; None or which are booleans.
 

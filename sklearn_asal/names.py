@@ -122,4 +122,4 @@ def in_order(values: Any, names: Any, what: str) -> Any:
     lengths = {name: len(np.atleast_1d(values[name])) for name in names}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{what} has columns of different lengths: {lengths}.")
-    return np.column_stack([np.asarray(value) for value in row])
+    return np.column_stack(row)

@@ -1,12 +1,16 @@
 """Safety limits."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sklearn_asal import GPSafeQuerier, SafetyWarning
 from sklearn_asal.limits import (
     boolean_limits,
+    like_flags,
     margin_scales,
     safety_margins,
     safety_rule,
@@ -117,3 +121,38 @@ def test_safety_rule():
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         safety_margins(np.array([0.1, 0.2]), *params)
+
+
+@pytest.mark.parametrize(
+    ("z", "threshold", "expected"),
+    [
+        ([0.0, 1.0, 1.0], 850.0, [0]),
+        ([0.0, 1.0, 1.0], -0.5, [0]),
+        ([0.0, 1.0, 1.0], 0.5, []),
+        ([0.0, 1.0, 1.0], 1.0, []),
+        ([0.0, 0.5, 1.0], 850.0, []),
+        ([[0.0, 3.0], [1.0, 4.0]], [850.0, 2.0], [0]),
+        ([[3.0, 0.0], [4.0, 1.0]], 850.0, [1]),
+    ],
+)
+def test_measurements_that_look_like_flags(z, threshold, expected):
+    assert like_flags(np.array(z), threshold, "below") == expected
+
+
+def test_signals_that_tell_nothing_of_their_limit_are_warned_of():
+    X = np.random.default_rng(0).random((5, 2))
+    params = {"safety_threshold": 850.0, "safe_when": "below"}
+    stuck, flags = np.full(5, 500.0), np.array([0.0, 1.0, 0.0, 1.0, 1.0])
+    with pytest.warns(SafetyWarning, match="z is 500 in all 5 observations, as of a sensor that"):
+        GPSafeQuerier("amortized", **params).fit(X, X[:, 0], stuck)
+    with pytest.warns(SafetyWarning, match="z has the values 0 and 1 only, which look like flags"):
+        GPSafeQuerier("amortized", **params).fit(X, X[:, 0], flags)
+    both = np.column_stack([500 + X[:, 0], stuck])
+    with pytest.warns(SafetyWarning, match=r"z\[1\] is 500 in all 5 observations"):
+        GPSafeQuerier("amortized", **params).fit(X, X[:, 0], both)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GPSafeQuerier("amortized", **params).fit(X[:4], X[:4, 0], stuck[:4])  # too few to tell
+        GPSafeQuerier("amortized", **params).fit(
+            np.tile(X[:1], (5, 1)), X[:, 0], stuck
+        )  # one input

@@ -286,7 +286,7 @@ def infers(policy: StrPath) -> bool:
     bool
         False where it cannot be read.
     """
-    return (isinstance(policy, str) and policy in INFERRING) or _kind(policy) == "inference"
+    return _kind(policy) == "inference"
 
 
 def picks(policy: StrPath) -> bool:
@@ -305,10 +305,28 @@ def picks(policy: StrPath) -> bool:
     return _kind(policy) == "aline"
 
 
+def draws(policy: StrPath) -> bool:
+    """Whether candidates are drawn for a policy: it infers hyperparameters, or picks.
+
+    Parameters
+    ----------
+    policy : str or path-like
+        A name, a path, or "auto".
+
+    Returns
+    -------
+    bool
+        False where it cannot be read.
+    """
+    return _kind(policy) in ("inference", "aline")
+
+
 def _kind(policy):
     """Of the network; None where its file cannot be read, or is a shipped policy by name."""
     if isinstance(policy, str):
-        if policy in INFERRING or policy in shipped(True) or policy in shipped(False):
+        if policy in INFERRING:
+            return "inference"
+        if policy in shipped(True) or policy in shipped(False):
             return None
         if policy in baselines():
             return "aline" if policy.startswith("aline") else None

@@ -210,7 +210,7 @@ class _PolicyQuerier(ReportingQuerier):
     @property
     def _draws(self):
         # Where models choose, or a network that picks, candidates are drawn.
-        return registry.infers(self.policy) or registry.picks(self.policy)
+        return registry.draws(self.policy)
 
     @property
     def _needs_unit_scale(self):

@@ -3,7 +3,14 @@
 import numpy as np
 
 from ..exceptions import DataScaleWarning, SafetyWarning, warn_user
-from ..limits import boolean_limits, margin_scales, safety_margins, safety_rule, without_distance
+from ..limits import (
+    boolean_limits,
+    like_flags,
+    margin_scales,
+    safety_margins,
+    safety_rule,
+    without_distance,
+)
 from ..scaling import is_auto, off_scale
 from ..validation import whole
 from .cut_short import OK
@@ -149,43 +156,36 @@ class SafeQuerierMixin:
 
     def _of_sensors(self, X, z):
         """What is odd about measurements that hardly differ."""
-        found = {}
-        for j, signal in enumerate([z] if z.ndim == 1 else z.T):
-            if signal.dtype != np.float64 or len(signal) < _FEW:
-                continue
-            low, high = signal.min(), signal.max()
-            name = "z" if z.ndim == 1 else f"z[{j}]"
-            if low == high and np.ptp(X, axis=0).any():
+        if z.dtype != np.float64 or len(z) < _FEW:
+            return {}
+        signals, found = z.reshape(len(z), -1), {}
+        low, high = signals.min(axis=0), signals.max(axis=0)
+        if (low == high).any() and np.ptp(X, axis=0).any():
+            for j in np.flatnonzero(low == high):
                 found[f"stuck {j}"] = (
                     SafetyWarning,
-                    f"{name} is {low:g} in all {len(signal)} observations, as of a sensor that is "
-                    f"stuck. How it changes is unknown, and so is where it passes the limit "
+                    f"{_called(z, j)} is {low[j]:g} in all {len(z)} observations, as of a sensor "
+                    "that is stuck. How it changes is unknown, and so is where it passes the limit "
                     f"({self._rule_for(z)}).",
                 )
-            elif low == 0 and high == 1 and not 0 <= self._threshold(j) <= 1:
-                if np.isin(signal, (0.0, 1.0)).all():
-                    found[f"flags {j}"] = (
-                        SafetyWarning,
-                        f"{name} has the values 0 and 1 only, which look like flags, but the limit "
-                        f"is a number ({self._rule_for(z)}). Pass the measured number, or booleans "
-                        "that mean safe and not safe.",
-                    )
+        if ((low == 0) & (high == 1)).any():
+            for j in like_flags(z, self.safety_threshold, self.safe_when):
+                found[f"flags {j}"] = (
+                    SafetyWarning,
+                    f"{_called(z, j)} has the values 0 and 1 only, which look like flags, but the "
+                    f"limit is a number ({self._rule_for(z)}). Pass the measured number, or "
+                    "booleans that mean safe and not safe.",
+                )
         return found
 
-    def _threshold(self, j):
-        """The limit of the j-th safety measurement."""
-        thresholds = np.ravel(self.safety_threshold)
-        return thresholds[j if len(thresholds) > 1 else 0]
-
     def _of_flags(self, z, j, between):
-        name = "z" if z.ndim == 1 else f"z[{j}]"
         values = np.unique(z if z.ndim == 1 else z[:, j])
         listed = ", ".join(f"{value:g}" for value in values[:4]) + ", ..." * (len(values) > 4)
         return (
-            f"{name} has the values {listed} and the limit is one of them ({self._rule_for(z)}), "
-            "so that its distance from the limit says little, and what lies at the limit counts "
-            f"as safe. Of flags and counts, set safety_threshold between two values, such as "
-            f"{between:g}; or pass booleans, True for safe."
+            f"{_called(z, j)} has the values {listed} and the limit is one of them "
+            f"({self._rule_for(z)}), so that its distance from the limit says little, and what "
+            "lies at the limit counts as safe. Of flags and counts, set safety_threshold between "
+            f"two values, such as {between:g}; or pass booleans, True for safe."
         )
 
     def __repr__(self, N_CHAR_MAX=700):
@@ -196,6 +196,11 @@ class SafeQuerierMixin:
                 comma = "" if text.endswith("()") else ", "
                 text = f"{text[:-1]}{comma}{name}={getattr(self, name)!r})"
         return text
+
+
+def _called(z, j):
+    """What messages call the j-th safety measurement."""
+    return "z" if z.ndim == 1 else f"z[{j}]"
 
 
 def _as_bound(bound):

@@ -9,7 +9,6 @@ adds to the log predictive density of the targets. The policy's gradient is that
 import csv
 import dataclasses
 import math
-import os
 import time
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from .. import __version__
 from ..policies.aline import ALINENetwork, log_density
 from ..policies.checkpoint import save_policy
 from .fourier import FourierFunctions
-from .loop import VALIDATION_SEED, TrainingError, _Interrupt, read_state
+from .loop import VALIDATION_SEED, TrainingError, _Interrupt, read_state, write_state
 from .priors import TOTAL_VARIANCE, ShiftedExponential, Uniform, draw_kernels
 from .references import measure
 from .threads import one_torch_thread
@@ -570,6 +569,4 @@ class ALINETrainer:
         state |= {
             name: getattr(self, name) for name in ("step", "seconds", "best", "losses", "rows")
         }
-        temporary = self.out / f".state.{os.getpid()}.tmp"
-        torch.save(state, temporary)
-        os.replace(temporary, self.out / "state.pt")
+        write_state(self.out, state)

@@ -109,6 +109,26 @@ def read_state(folder, device="cpu"):
         ) from error
 
 
+def write_state(folder, state):
+    """Put a checkpoint in the place of the last one, which stays where this raises.
+
+    Parameters
+    ----------
+    folder : path-like
+        Of the run.
+    state : dict
+    """
+    path = Path(folder) / "state.pt"
+    temporary = path.with_name("state.pt.tmp")
+    try:
+        torch.save(state, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        # A full disk shall not stay full of this.
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 class Trainer:
     """Train a policy; everything it needs to go on lives in one folder.
 
@@ -474,15 +494,8 @@ class Trainer:
         state["validation"] = {"every": self.validate_every, "tasks": self.validation_tasks}
         state["tasks"] = gather(self.tasks.state())
         if self.rank == 0:
-            temporary = self.out / "state.pt.tmp"
             with self._writing():
-                try:
-                    torch.save(state, temporary)
-                    os.replace(temporary, self.out / "state.pt")
-                except BaseException:
-                    # A full disk shall not stay full of this.
-                    temporary.unlink(missing_ok=True)
-                    raise
+                write_state(self.out, state)
         self.saved_at = time.monotonic()
 
     @contextlib.contextmanager

@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import math
-import os
 import time
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..policies.checkpoint import save_policy
-from .loop import TrainingError, _Interrupt
+from .loop import TrainingError, _Interrupt, read_state, write_state
 
 _LAST_RATE, _WARM_UP, _DECAY, _CLIP = 1e-5, 200, 1e-4, 1.0
 _COLUMNS = "step", "seconds", "loss", "validation"
@@ -134,16 +133,13 @@ class SupervisedTrainer:
 
     def _state(self, resume):
         self.step, self.seconds, self.best = 0, 0.0, -math.inf
-        path = self.out / "state.pt"
         if not resume:
-            if path.exists():
+            if (self.out / "state.pt").exists():
                 raise TrainingError(f"{self.out} already holds a run; pass --resume to go on.")
             self.out.mkdir(parents=True, exist_ok=True)
-            self._save({"settings": self.settings, "name": self.name})
+            write_state(self.out, {"settings": self.settings, "name": self.name})
             return None
-        if not path.exists():
-            raise TrainingError(f"{self.out} holds no run to resume; leave --resume out.")
-        state = torch.load(path, weights_only=True)
+        state = read_state(self.out)
         if state.get("settings") != self.settings:
             raise TrainingError(
                 f"{self.out} holds a run with {state.get('settings')}, not {self.settings}; pass "
@@ -220,12 +216,8 @@ class SupervisedTrainer:
             "optimizer": optimizer.state_dict(),
             "generator": generator.get_state(),
         }
-        self._save(state | {"step": self.step, "seconds": self.seconds, "best": self.best})
-
-    def _save(self, state):
-        temporary = self.out / f".state.{os.getpid()}.tmp"
-        torch.save(state, temporary)
-        os.replace(temporary, self.out / "state.pt")
+        state |= {"step": self.step, "seconds": self.seconds, "best": self.best}
+        write_state(self.out, state)
 
 
 @contextlib.contextmanager
